@@ -1,0 +1,48 @@
+# `make demo` and `make test` do their own set-up; Python 3.11, make and git are all they need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+BENCHMARKS := benchmarks/pnn_speed.py
+PYTEST_ARGS ?=
+
+# Two test workers on two cores: one thread each, or they fight over the cores.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench docs clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY)  ## fit a density to the bundled household power data; picture in out/
+	$(BIN)/python examples/demo.py
+
+test: $(READY)  ## run every test (PYTEST_ARGS="-m 'not slow'" for the fast ones)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(READY)  ## ruff check, ruff format --check, mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)  ## run the benchmarks
+	@set -e; for script in $(BENCHMARKS); do echo "$$script"; $(BIN)/python $$script; done
+
+docs: $(READY)  ## check that every link in the Markdown files leads somewhere
+	$(BIN)/python docs/check_links.py
+
+clean:  ## remove outputs and caches; the virtual environment stays
+	rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The build tools go in first, so that the editable install needs no build environment of its own.
+$(READY): pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (once; a minute or two)"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) hatchling editables
+	$(PIP) --no-build-isolation -e '.[plot,dev]'
+	@touch $@

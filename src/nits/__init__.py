@@ -1,0 +1,10 @@
+"""nits: exact densities of tables and images with the Neural Inverse Transform Sampler."""
+
+from nits import heads, weights
+from nits.distributions import PNN, QuantizedPNN
+from nits.model import NITS
+from nits.pnn import parameters as pnn_parameters
+from nits.training import fit
+
+__version__ = "0.1.0"
+__all__ = ["NITS", "PNN", "QuantizedPNN", "fit", "heads", "pnn_parameters", "weights"]

@@ -1,0 +1,178 @@
+"""What a user may pass in: each check returns the value or raises one sentence that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def hidden(widths: Sequence[int]) -> tuple[int, ...]:
+    """Checks the widths of a PNN's hidden layers."""
+    if not widths or any(not isinstance(h, int) or h < 1 for h in widths):
+        raise ValueError(
+            f"hidden must be one or more positive integers, but is {tuple(widths)}; try hidden=(16, 16)."
+        )
+    return tuple(widths)
+
+
+def theta(value: Tensor, width: int, widths: tuple[int, ...]) -> Tensor:
+    """Checks the weights of a batch of PNNs."""
+    value = real("theta", value)
+    if value.dim() < 1 or value.shape[-1] != width:
+        got = value.shape[-1] if value.dim() else "no dimension"
+        raise ValueError(
+            f"theta must end in {width} weights for hidden={widths}, but ends in {got}; "
+            f"nits.pnn_parameters(hidden) gives the number."
+        )
+    return value
+
+
+def support(low: Tensor | float, high: Tensor | float, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Checks the ends of a support and expands them to the batch shape of the weights."""
+    ends = [torch.as_tensor(end, dtype=like.dtype, device=like.device) for end in (low, high)]
+    shape = like.shape[:-1]
+    try:
+        low_end, high_end = (end.expand(shape) for end in ends)
+    except RuntimeError:
+        shapes = " and ".join(str(tuple(end.shape)) for end in ends)
+        raise ValueError(
+            f"low and high must broadcast to the batch shape {tuple(shape)} of theta, but have shapes {shapes}; "
+            "pass numbers, or one end per PNN."
+        ) from None
+    if not torch.compiler.is_compiling() and not bool((low_end < high_end).all()):
+        pair = _first_failure(low_end, high_end)
+        raise ValueError(f"low must be below high, but got {pair}; swap them or widen the support.")
+    return low_end, high_end
+
+
+def _first_failure(low: Tensor, high: Tensor) -> str:
+    index = (~(low < high)).flatten().nonzero()[0]
+    return f"low={low.flatten()[index].item():g} and high={high.flatten()[index].item():g}"
+
+
+def finite_support(low: Tensor, high: Tensor) -> None:
+    """Checks that bins can tile a support."""
+    if not torch.compiler.is_compiling() and not bool((torch.isfinite(low) & torch.isfinite(high)).all()):
+        raise ValueError(
+            "low and high must be finite for equal bins to tile them, but an end is infinite; pass both ends."
+        )
+
+
+def bins(count: int) -> int:
+    """Checks a number of bins."""
+    if not isinstance(count, int) or count < 2:
+        raise ValueError(f"bins must be an integer of at least 2, but is {count!r}; 8-bit pixels have 256.")
+    return count
+
+
+def real(name: str, value: Tensor, like: Tensor | None = None) -> Tensor:
+    """Checks that a tensor is float32 or float64, and of the dtype of the weights if those are given."""
+    value = number(name, value)
+    if value.dtype not in (torch.float32, torch.float64):
+        raise TypeError(
+            f"{name} must be a float32 or float64 tensor, but is {_dtype(value)}; convert it with {name}.float()."
+        )
+    if like is not None and value.dtype != like.dtype:
+        raise TypeError(
+            f"{name} must have the dtype of theta, {_dtype(like)}, but is {_dtype(value)}; "
+            f"convert it with {name}.to(theta.dtype)."
+        )
+    return value
+
+
+def number(name: str, value: Tensor) -> Tensor:
+    """Checks that something is a tensor of real numbers, integers included."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name} must be a tensor, but is a {type(value).__name__}; wrap it with torch.as_tensor."
+        )
+    if value.is_complex() or value.dtype == torch.bool:
+        raise TypeError(f"{name} must be a tensor of real numbers, but is {_dtype(value)}; convert it first.")
+    return value
+
+
+def probability(u: Tensor) -> Tensor:
+    """Checks that numbers lie in [0, 1]; NaN passes, and gives NaN."""
+    if not torch.compiler.is_compiling() and bool(((u < 0) | (u > 1)).any()):
+        worst = u[(u < 0) | (u > 1)][0].item()
+        raise ValueError(f"u must lie in [0, 1], but holds {worst:g}; a quantile needs a probability.")
+    return u
+
+
+def _dtype(value: Tensor) -> str:
+    return str(value.dtype).removeprefix("torch.")
+
+
+def ends(low: float, high: float, *, finite: bool = False) -> None:
+    """Checks the ends of one column's support."""
+    if not low < high:
+        raise ValueError(
+            f"low must be below high, but got low={low:g} and high={high:g}; swap them or widen the support."
+        )
+    if finite and not (abs(low) < float("inf") and abs(high) < float("inf")):
+        raise ValueError(
+            "low and high must be finite for equal bins to tile them, but an end is infinite; pass both ends."
+        )
+
+
+def order(columns: Sequence[int] | None, count: int) -> tuple[int, ...]:
+    """Checks a modelling order: every column once."""
+    positions = tuple(range(count)) if columns is None else tuple(int(i) for i in columns)
+    if sorted(positions) != list(range(count)):
+        raise ValueError(
+            f"order must name each of the {count} columns once, but is {positions}; leave it out to keep theirs."
+        )
+    return positions
+
+
+def widths(got: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Checks that a weight model hands out what the heads need."""
+    if got != expected:
+        raise ValueError(
+            f"the weight model hands out {got} weights per column, but the heads need {expected}; "
+            "make it with outputs=[head.weights for head in heads]."
+        )
+
+
+def positive(name: str, n: int) -> None:
+    """Checks a count."""
+    if not isinstance(n, int) or n < 1:
+        raise ValueError(f"{name} must be a positive integer, but is {n!r}; ask for at least one.")
+
+
+def rows(name: str, value: Tensor, columns: int, like: Tensor) -> Tensor:
+    """Checks rows for a model: shape (N, D) and the dtype of its weights."""
+    value = real(name, value)
+    if value.dim() != 2 or value.shape[1] != columns:
+        got = f"{value.shape[1]} columns" if value.dim() == 2 else f"shape {tuple(value.shape)}"
+        raise ValueError(
+            f"{name} must have shape (N, {columns}), one column per head, but has {got}; reshape it."
+        )
+    if value.dtype != like.dtype:
+        raise TypeError(
+            f"{name} must have the dtype of the model, {_dtype(like)}, but is {_dtype(value)}; "
+            f"convert it with {name}.to(torch.{_dtype(like)}), or the model with model.to({name}.dtype)."
+        )
+    return value
+
+
+def context(value: Tensor | None, count: int, width: int, like: Tensor) -> Tensor | None:
+    """Checks the context of rows."""
+    if value is None:
+        if width:
+            raise ValueError(
+                f"this model needs a context of {width} features per row, but got none; pass context=."
+            )
+        return None
+    if not width:
+        raise ValueError(
+            "this model takes no context, but got one; make it with context=<number of features>."
+        )
+    value = rows("context", value, width, like)
+    if len(value) != count:
+        raise ValueError(
+            f"context must have one row per row, {count}, but has {len(value)}; repeat or cut it."
+        )
+    return value

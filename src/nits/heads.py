@@ -1,0 +1,192 @@
+"""What a column is: how many weights its distribution takes, what the network reads of it, where it starts.
+
+All tensors are weights-first: theta has shape (P, *), a column's values shape (*).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from nits import checks, initial, pnn, roots
+from nits.distributions import PNN, QuantizedPNN
+
+
+class Head(ABC):
+    """A kind of column. Heads of one `kind` are evaluated together, their supports side by side."""
+
+    low: float
+    high: float
+    hidden: tuple[int, ...]
+    inputs: ClassVar[int] = 1
+
+    @property
+    def weights(self) -> int:
+        """P, the number of weights of one conditional distribution."""
+        return pnn.parameters(self.hidden)
+
+    @property
+    @abstractmethod
+    def kind(self) -> tuple[object, ...]:
+        """What two heads must share to be evaluated together."""
+
+    @abstractmethod
+    def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
+        """Returns the points of [low, high] that the likelihood of x is made from."""
+
+    @abstractmethod
+    def log_prob(self, at: pnn.Frame, points: tuple[Tensor, ...]) -> Tensor:
+        """Returns the log-probability or log-density of values given as points in the support."""
+
+    @abstractmethod
+    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns whether x can occur at all."""
+
+    @abstractmethod
+    def to_uniform(self, at: pnn.Frame, x: Tensor) -> Tensor:
+        """Returns the probability below x; of a discrete x, half of its own probability included."""
+
+    @abstractmethod
+    def from_uniform(self, at: pnn.Frame, u: Tensor) -> Tensor:
+        """Returns the value at probability u."""
+
+    @abstractmethod
+    def features(self, x: Tensor) -> Tensor:
+        """Returns what the weight model reads of x, shape (inputs, *)."""
+
+    @abstractmethod
+    def distribution(self, theta: Tensor) -> Distribution:
+        """Returns the distribution with weights theta, shape (*, P)."""
+
+    @abstractmethod
+    def initial(self, x: Tensor) -> Tensor:
+        """Returns weights, shape (P,), with which the distribution follows the values x, shape (N,)."""
+
+
+@dataclass(frozen=True)
+class Continuous(Head):
+    """A real column with a density on [low, high]; either end may be infinite, as both are by default."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    hidden: tuple[int, ...] = (16, 16)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", checks.hidden(self.hidden))
+        checks.ends(self.low, self.high)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Continuous heads with the same hidden layers go together."""
+        return ("continuous", self.hidden)
+
+    def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
+        """One point: x itself, or the nearest end if it lies outside."""
+        return (torch.minimum(torch.maximum(x, low), high),)
+
+    def log_prob(self, at: pnn.Frame, points: tuple[Tensor, ...]) -> Tensor:
+        """Returns log ν(x), equation (5)."""
+        return pnn.log_density(at, *points)
+
+    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns whether low ≤ x ≤ high and x is finite."""
+        return (x >= low) & (x <= high) & ~torch.isinf(x)
+
+    def to_uniform(self, at: pnn.Frame, x: Tensor) -> Tensor:
+        """Returns N(x)."""
+        return pnn.cdf(at, torch.minimum(torch.maximum(x, at.low), at.high))[0]
+
+    def from_uniform(self, at: pnn.Frame, u: Tensor) -> Tensor:
+        """Returns the quantile of u."""
+        return roots.quantile(at, u, 1 - u)
+
+    def features(self, x: Tensor) -> Tensor:
+        """The value itself."""
+        return x.unsqueeze(0)
+
+    def distribution(self, theta: Tensor) -> PNN:
+        """Returns the PNN with weights theta."""
+        return PNN(theta, self.low, self.high, self.hidden)
+
+    def initial(self, x: Tensor) -> Tensor:
+        """Returns weights that follow the quantiles of x."""
+        return initial.from_quantiles(x, self.hidden)
+
+
+@dataclass(frozen=True)
+class Quantized(Head):
+    """An integer column 0 … bins − 1: the probabilities of equal bins that tile [low, high]."""
+
+    low: float
+    high: float
+    bins: int
+    hidden: tuple[int, ...] = (16, 16)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", checks.hidden(self.hidden))
+        checks.ends(self.low, self.high, finite=True)
+        checks.bins(self.bins)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Quantized heads with the same hidden layers and bins go together."""
+        return ("quantized", self.hidden, self.bins)
+
+    def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
+        """Two points: the edges of the bin."""
+        k = torch.where(self.possible(x, low, high), x, torch.zeros_like(x))
+        return self._edge(k, low, high), self._edge(k + 1, low, high)
+
+    def log_prob(self, at: pnn.Frame, points: tuple[Tensor, ...]) -> Tensor:
+        """Returns log P(k), equation (6)."""
+        return pnn.log_mass(at, *points)
+
+    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns whether x is an integer in 0 … bins − 1."""
+        return (x >= 0) & (x < self.bins) & (x == x.floor())
+
+    def to_uniform(self, at: pnn.Frame, x: Tensor) -> Tensor:
+        """Returns P(K < k) + P(K = k) / 2."""
+        start, end = self.points(x, at.low, at.high)
+        return (pnn.cdf(at, start)[0] + pnn.cdf(at, end)[0]) / 2
+
+    def from_uniform(self, at: pnn.Frame, u: Tensor) -> Tensor:
+        """Returns the bin that the quantile of u falls into."""
+        share = (roots.quantile(at, u, 1 - u) - at.low) / (at.high - at.low)
+        return (share * self.bins).floor().clamp(0, self.bins - 1)
+
+    def features(self, x: Tensor) -> Tensor:
+        """The middle of the bin, on a scale from −1 to 1."""
+        return ((2 * x + 1) / self.bins - 1).unsqueeze(0)
+
+    def distribution(self, theta: Tensor) -> QuantizedPNN:
+        """Returns the quantized PNN with weights theta."""
+        return QuantizedPNN(theta, self.low, self.high, self.bins, self.hidden)
+
+    def initial(self, x: Tensor) -> Tensor:
+        """Returns weights that follow the quantiles of x, spread over the bins."""
+        jitter = torch.linspace(0, 1, len(x), dtype=x.dtype, device=x.device)
+        spread = (x.sort().values + jitter[torch.arange(len(x)) * 7919 % len(x)]) / self.bins
+        return initial.from_quantiles(self.low + (self.high - self.low) * spread, self.hidden)
+
+    def _edge(self, k: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        return torch.where(k >= self.bins, high, low + (high - low) * (k / self.bins))
+
+
+def real_columns(heads: Sequence[Head] | int) -> tuple[Head, ...]:
+    """Returns heads as they are, or that many continuous ones."""
+    if isinstance(heads, int):
+        heads = [Continuous() for _ in range(heads)]
+    if not heads or not all(isinstance(head, Head) for head in heads):
+        raise ValueError(
+            f"heads must be a number of real columns or one head per column, but is {heads!r}; try 8, or a list of "
+            "nits.heads.Continuous()."
+        )
+    return tuple(heads)

@@ -1,0 +1,210 @@
+"""Quantiles: the inverse of a PNN's distribution function, with implicit gradients.
+
+The equation N(x) = u is solved as logit N(x) = logit u in the coordinate y of a reference distribution, a
+logistic truncated to the same support:
+
+    x = Q₀(y),   y = logit N₀(x)                                                              (12)
+
+Near a finite end both logits go like log(x − A), towards an infinite end both are straight lines, so
+logit N is nearly linear in y wherever the support ends, and Newton's method needs few steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nits import pnn
+from nits.pnn import Frame, kappa, softplus
+
+PASSES = ((4, 3), (3, 3), (3, 3), (6, 2), *((8, 1),) * 20)
+"""Newton steps before the roots found are taken out, and after how many of them a bracket that has not
+halved is halved by force: at first hardly ever, at last always."""
+
+COMPILED_STEPS = {torch.float32: 12, torch.float64: 16}
+"""In a compiled or exported graph every root gets this many steps, since none can be left out."""
+
+CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
+"""Distance in logit N from which one more Newton step is exact to rounding: convergence is quadratic."""
+
+
+class Reference(NamedTuple):
+    """A logistic distribution truncated to the support, as the coordinate y."""
+
+    centre: Tensor
+    scale: Tensor
+    low: Tensor  # z at the lower end of the support
+    high: Tensor
+
+    def x(self, y: Tensor) -> Tensor:
+        """Returns Q₀(y)."""
+        return self.centre + self.scale * logistic_quantile(y, self.low, self.high)
+
+    def y(self, x: Tensor) -> Tensor:
+        """Returns logit N₀(x) = log C + z + log κ(z − z_A) − log κ(z_B − z)."""
+        z = (x - self.centre) / self.scale
+        log_odds = z + torch.log(kappa(z - self.low)) - torch.log(kappa(self.high - z))
+        return softplus(-self.high) - softplus(self.low) + log_odds
+
+    def slope(self, x: Tensor) -> Tensor:
+        """Returns dy/dx = κ(z_B − z_A) / (scale κ(z − z_A) κ(z_B − z))."""
+        z = (x - self.centre) / self.scale
+        return kappa(self.high - self.low) / (self.scale * kappa(z - self.low) * kappa(self.high - z))
+
+
+class Search(NamedTuple):
+    """How far the search for N(x) = u has come: the point y and its bracket, in the coordinate of (12)."""
+
+    y: Tensor
+    left: Tensor
+    right: Tensor
+    width: Tensor  # of the bracket when last checked
+    residual: Tensor  # logit N − logit u at the last point evaluated
+
+
+def quantile(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
+    """Returns x with N(x) = u, where u_above = 1 − u; differentiable in u, θ and finite ends.
+
+    One Newton step from the root found polishes it and carries the implicit gradient:
+    ∂x/∂u = 1 / ν(x), ∂x/∂θ = −(∂N/∂θ) / ν(x).
+    """
+    inner = (u > 0) & (u_above > 0)
+    v, v_above = (torch.where(inner, p, torch.full_like(p, 0.5)) for p in (u, u_above))
+    with torch.no_grad():
+        fixed = _map(at, torch.Tensor.detach)
+        x = solve(fixed, v, v_above)
+        density = torch.exp(pnn.log_density(fixed, x)).clamp_min(torch.finfo(x.dtype).tiny)
+    below, above = pnn.cdf(at, x)
+    residual = torch.where(v < 0.5, below - v, v_above - above)
+    polished = x - residual.detach() / density
+    x = torch.where((polished > fixed.low) & (polished < fixed.high), polished, x)
+    x = x - (residual - residual.detach()) / density
+    x = torch.where(u <= 0, at.low, torch.where(u_above <= 0, at.high, x))
+    return torch.where(torch.isnan(u), torch.nan, x)
+
+
+def solve(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
+    """Returns x with N(x) = u up to one Newton step; the roots still open after a pass go on alone."""
+    target = torch.log(u) - torch.log(u_above)
+    at = _map(at, lambda t: t.expand(*t.shape[: t.dim() - target.dim()], *target.shape))
+    ref, ends = reference(at), bracket(at, target)
+    search = _start(ref, ends, target)
+    if torch.compiler.is_compiling():
+        search = _advance(at, ref, search, target, (COMPILED_STEPS[target.dtype], 3))
+        return _inside(ref.x(search.y), at.low, at.high)
+    return _solve_open(at, ref, search, target)
+
+
+def _solve_open(at: Frame, ref: Reference, search: Search, target: Tensor) -> Tensor:
+    """Runs the passes, each on the roots that the ones before left open."""
+    x = torch.empty_like(target)
+    where = torch.ones_like(target, dtype=torch.bool)
+    for steps in PASSES:
+        search = _advance(at, ref, search, target, steps)
+        x[where] = _inside(ref.x(search.y), at.low, at.high).flatten()
+        open_ = _is_open(search)
+        if not open_.any():
+            break
+        where[where.clone()] = open_.flatten()
+        at, target = _map(at, lambda t, keep=open_: t[..., keep]), target[open_]
+        ref, search = Reference(*(t[open_] for t in ref)), Search(*(t[open_] for t in search))
+    return x
+
+
+def _is_open(search: Search) -> Tensor:
+    """Returns which roots are neither close nor caught between two neighbouring numbers."""
+    eps = torch.finfo(search.y.dtype).eps
+    room = search.right - search.left > 2 * eps * (search.left.abs() + search.right.abs())
+    return room & ~(search.residual.abs() < CLOSE[search.y.dtype])
+
+
+def _start(ref: Reference, ends: tuple[Tensor, Tensor], target: Tensor) -> Search:
+    # A finite end of the support lies at y = ±∞; at ±200 the point is that end to rounding.
+    left, right = (ref.y(end) for end in ends)
+    left, right = left.masked_fill(torch.isinf(left), -200.0), right.masked_fill(torch.isinf(right), 200.0)
+    return Search(_inside(target, left, right), left, right, right - left, torch.full_like(target, torch.inf))
+
+
+def _advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: tuple[int, int]) -> Search:
+    """Takes Newton steps in y; one that leaves the bracket bisects it."""
+    y, left, right, width, residual = search
+    count, check_every = steps
+    for step in range(1, count + 1):
+        x = _inside(ref.x(y), at.low, at.high)
+        below, above, log_density = pnn.cdf_and_log_density(at, x)
+        log_below, log_above = torch.log(below), torch.log(above)
+        residual = log_below - log_above - target
+        left, right = torch.where(residual < 0, y, left), torch.where(residual < 0, right, y)
+        # d(logit N)/dy = ν / (N (1 − N)) · dx/dy
+        newton = y - residual * torch.exp(log_below + log_above - log_density) * ref.slope(x)
+        stuck = ~((newton >= left) & (newton <= right))
+        if step % check_every == 0:
+            stuck = stuck | ((right - left > width / 2) & (residual.abs() > 0.1))
+            width = right - left
+        y = torch.where(stuck, (left + right) / 2, newton)
+    return Search(y, left, right, width, residual)
+
+
+def reference(at: Frame) -> Reference:
+    """Returns a logistic about as wide as the first layer's units lie apart."""
+    b = _inside(at.first.centre, at.low, at.high)
+    variance = 0.3 * b.var(0, correction=0) + (1 / at.first.weight).median(0).values.square()
+    centre, scale = b.mean(0), torch.minimum(variance.sqrt(), (at.high - at.low) / 4)
+    return Reference(centre, scale, (at.low - centre) / scale, (at.high - centre) / scale)
+
+
+def bracket(at: Frame, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns finite points on either side of the root, in closed form: logit N(x) = target between them.
+
+    N is a mean of its last units, so some unit lies at or below the target and some at or above it; each
+    unit inverts in closed form to a share g of its input, which is again a mean of units. So the least
+    share that any unit asks for, taken down layer by layer, is a lower bound, and the greatest an upper.
+    """
+    low = high = target
+    for layer in reversed(at.deep):
+        low = _share_quantile(layer.units, low).amin(0)
+        high = _share_quantile(layer.units, high).amax(0)
+    W, b, units = at.first
+    x_low = (b + logistic_quantile(low, units.low, units.high) / W).amin(0)
+    x_high = (b + logistic_quantile(high, units.low, units.high) / W).amax(0)
+    slack = torch.finfo(target.dtype).eps * 16 * (x_low.abs() + x_high.abs()) + 1e-3 * (x_high - x_low)
+    return _inside(x_low - slack, at.low, at.high), _inside(x_high + slack, at.low, at.high)
+
+
+def logistic_quantile(logit: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Returns z at which a logistic truncated to [low, high] has odds e^logit, equation (13).
+
+    eᶻ = (e^logit + C e^low) / (C + e^(logit − high)),   C = σ(−low) / σ(high)
+    """
+    log_c = softplus(-high) - softplus(low)
+    return torch.logaddexp(logit, log_c + low) - torch.logaddexp(log_c, logit - high)
+
+
+def _share_quantile(units: pnn.Units, logit: Tensor) -> Tensor:
+    """Returns the logit of the share of its input at which a unit's own share has this logit."""
+    z = logistic_quantile(logit, units.low, units.high)
+    tiny = 1e-6 if z.dtype == torch.float32 else 1e-14
+    lower, upper = (z - units.low).clamp_min(tiny), (units.high - z).clamp_min(tiny)
+    return torch.where(units.width < 1e-2, logit, torch.log(lower) - torch.log(upper))
+
+
+def _inside(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    return torch.minimum(torch.maximum(x, low), high)
+
+
+def _map(at: Frame, function: Callable[[Tensor], Tensor]) -> Frame:
+    """Returns the frame with the function applied to each of its tensors."""
+    first = pnn.First(
+        function(at.first.weight), function(at.first.centre), _map_units(at.first.units, function)
+    )
+    deep = tuple(
+        pnn.Deep(*(function(t) for t in layer[:-1]), _map_units(layer.units, function)) for layer in at.deep
+    )
+    return Frame(function(at.low), function(at.high), first, deep, function(at.log_share))
+
+
+def _map_units(units: pnn.Units, function: Callable[[Tensor], Tensor]) -> pnn.Units:
+    return pnn.Units(*(function(t) for t in units))

@@ -1,0 +1,2 @@
+def fit(*a, **k):
+    raise NotImplementedError

@@ -1,0 +1,109 @@
+"""A masked linear layer that never multiplies the blocks which its mask makes zero."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nits import masks
+from nits.masks import Block
+
+
+class BlockLinear(nn.Module):
+    """y = (mask ⊙ W) x + b for columns x, shape (in, N), with rows and columns sorted by rank.
+
+    Masked weights are zero to begin with and their gradient is zero, so they stay zero: the product needs no
+    mask, and the blocks right of the staircase are skipped.
+    """
+
+    weight: nn.Parameter
+    bias: nn.Parameter
+    mask: Tensor
+
+    def __init__(self, row_ranks: Tensor, column_ranks: Tensor, count: int) -> None:
+        super().__init__()
+        mask = masks.mask(row_ranks, column_ranks)
+        self.blocks = masks.blocks(row_ranks, column_ranks, count)
+        self.register_buffer("mask", mask, persistent=False)
+        self.weight = nn.Parameter(torch.zeros(mask.shape))
+        self.bias = nn.Parameter(torch.zeros(len(row_ranks)))
+        self.reset(1.0)
+
+    def reset(self, gain: float) -> None:
+        """Draws weights whose sum over the columns a row can see has variance gain²."""
+        seen = self.mask.sum(1, keepdim=True).clamp_min(1)
+        with torch.no_grad():
+            self.weight.normal_().mul_(self.mask * (gain / seen.sqrt()))
+            self.bias.zero_()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps x, shape (in, N), to shape (out, N)."""
+        y: Tensor = _BlockProduct.apply(x, self.weight, self.bias, self.mask, self.blocks)  # type: ignore[no-untyped-call]
+        return y
+
+    def dense(self, x: Tensor) -> Tensor:
+        """The same map the plain way: one masked product. What the tests and benchmarks compare with."""
+        return torch.addmm(self.bias.unsqueeze(1), self.weight * self.mask, x)
+
+    @property
+    def multiplied(self) -> int:
+        """How many weights lie in blocks that are multiplied."""
+        return sum((b.stop - b.start) * b.seen for b in self.blocks)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Zeroes masked weights on their way in."""
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        with torch.no_grad():
+            self.weight.mul_(self.mask)
+
+
+class _BlockProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor, blocks: tuple[Block, ...]
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight, mask)
+        ctx.blocks = blocks
+        y = x.new_empty(weight.shape[0], x.shape[1])
+        for b in blocks:
+            rows = slice(b.start, b.stop)
+            torch.addmm(bias[rows].unsqueeze(1), weight[rows, : b.seen], x[: b.seen], out=y[rows])
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, mask = ctx.saved_tensors
+        (grad,) = grads
+        grad_x = grad_weight = None
+        if ctx.needs_input_grad[0]:
+            grad_x = _grad_x(grad, x, weight, ctx.blocks)
+        if ctx.needs_input_grad[1]:
+            grad_weight = _grad_weight(grad, x, mask, ctx.blocks)
+        return grad_x, grad_weight, grad.sum(1), None, None
+
+
+def _grad_x(grad: Tensor, x: Tensor, weight: Tensor, blocks: tuple[Block, ...]) -> Tensor:
+    """Each stripe of columns is read by its own block of rows and all below it."""
+    grad_x = torch.empty_like(x)
+    grad_x[blocks[-1].seen :] = 0
+    for b in blocks:
+        stripe = slice(b.before, b.seen)
+        torch.mm(weight[b.start :, stripe].t(), grad[b.start :], out=grad_x[stripe])
+    return grad_x
+
+
+def _grad_weight(grad: Tensor, x: Tensor, mask: Tensor, blocks: tuple[Block, ...]) -> Tensor:
+    grad_weight = torch.zeros(mask.shape, dtype=x.dtype, device=x.device)
+    for b in blocks:
+        rows, stripe = slice(b.start, b.stop), slice(b.before, b.seen)
+        torch.mm(grad[rows], x[: b.seen].t(), out=grad_weight[rows, : b.seen])
+        grad_weight[rows, stripe] *= mask[rows, stripe]
+    return grad_weight
+
+
+def relu_gain(share: float = 1.0) -> float:
+    """Returns the gain that keeps the variance through a ReLU, times a share."""
+    return math.sqrt(2.0) * share

@@ -1,0 +1,47 @@
+"""The coordinate-wise independent model: weights that depend on nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from nits.weights.weight_model import WeightModel
+
+
+class Independent(WeightModel):
+    """n PNNs side by side, the paper's first multi-dimensional model: θ is a parameter."""
+
+    def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
+        if context:
+            raise ValueError(f"Independent columns read no context, but context={context}; use MaskedMLP.")
+        super().__init__(inputs, outputs)
+        self.theta = nn.Parameter(torch.empty(sum(self.outputs)).normal_(std=0.1))
+
+    def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
+        """Returns θ, shape (Σ outputs, 1), which broadcasts over the rows."""
+        return self.theta.unsqueeze(1)
+
+    def stepper(self, n: int, context: Tensor | None = None) -> IndependentStepper:
+        """Starts the evaluation column by column."""
+        return IndependentStepper(self)
+
+    def start_at(self, theta: Tensor) -> None:
+        """Sets θ."""
+        with torch.no_grad():
+            self.theta.copy_(theta)
+
+
+class IndependentStepper:
+    """Hands out the weights of one column after another."""
+
+    def __init__(self, model: Independent) -> None:
+        self.parts = iter(model.theta.detach().unsqueeze(1).split(model.outputs))
+
+    def theta(self) -> Tensor:
+        """Returns the weights of the next column, shape (P, 1)."""
+        return next(self.parts)
+
+    def feed(self, features: Tensor) -> None:
+        """Takes a column, which nothing depends on."""

@@ -1,0 +1,124 @@
+"""NITS-MLP's weight model: a masked residual MLP (ResMADE) with its units sorted by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nits import masks
+from nits.weights.block_linear import BlockLinear, relu_gain
+from nits.weights.weight_model import WeightModel
+
+BLOCKS_OF_ROWS = 4
+"""Blocks per triangular matrix: more would skip more zeros, but in products too small to be fast."""
+
+
+class MaskedMLP(WeightModel):
+    """Residual blocks h ← h + W₂ relu(W₁ relu(h)), masked so that each column sees those before it.
+
+    inputs, outputs, context: See `WeightModel`.
+    hidden: Units of each hidden layer.
+    blocks: Residual blocks.
+    dropout: Probability of dropping a unit inside a block.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        context: int = 0,
+        *,
+        hidden: int = 512,
+        blocks: int = 4,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(inputs, outputs, context)
+        ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
+        self.ranks, self.dropout = ranks, dropout
+        self.first = BlockLinear(ranks, masks.input_ranks(self.inputs), BLOCKS_OF_ROWS)
+        self.context_weight = nn.Parameter(torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5))
+        self.inner = nn.ModuleList(BlockLinear(ranks, ranks, BLOCKS_OF_ROWS) for _ in range(2 * blocks))
+        self.last = BlockLinear(masks.output_ranks(self.outputs), ranks, BLOCKS_OF_ROWS)
+        for index, layer in enumerate(self.inner):
+            layer.reset(relu_gain() if index % 2 == 0 else relu_gain(0.5 / max(blocks, 1) ** 0.5))
+        self.last.reset(0.5)
+
+    def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
+        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
+        h = self.first(features)
+        if context is not None:
+            h = h + self.context_weight @ context
+        for narrow, wide in zip(self.inner[::2], self.inner[1::2], strict=True):
+            inner = functional.relu(narrow(functional.relu(h)))
+            h = h + wide(functional.dropout(inner, self.dropout, self.training))
+        theta: Tensor = self.last(functional.relu(h))
+        return theta
+
+    def stepper(self, n: int, context: Tensor | None = None) -> MLPStepper:
+        """Starts the evaluation of n rows column by column, at the cost of one forward pass in all."""
+        return MLPStepper(self, n, context)
+
+    def start_at(self, theta: Tensor) -> None:
+        """Makes the last layer a constant; its weights are free to grow from zero."""
+        with torch.no_grad():
+            self.last.weight.zero_()
+            self.last.bias.copy_(theta)
+
+
+class MLPStepper:
+    """The network fed one column at a time: each column wakes the units of one rank, in every layer."""
+
+    def __init__(self, model: MaskedMLP, n: int, context: Tensor | None) -> None:
+        self.model, self.position = model, 0
+        like, units = model.last.bias, len(model.ranks)
+        width = sum(model.inputs)
+        self.starts = torch.searchsorted(model.ranks, torch.arange(len(model.inputs) + 1)).tolist()
+        self.read = [0, *torch.tensor(model.inputs).cumsum(0).tolist()]
+        self.written = [0, *torch.tensor(model.outputs).cumsum(0).tolist()]
+        self.features = torch.empty(width, n, dtype=like.dtype, device=like.device)
+        # relu(h) before each inner layer and before the last one
+        self.active = [
+            torch.empty(units, n, dtype=like.dtype, device=like.device) for _ in range(len(model.inner) + 1)
+        ]
+        self.context = None if context is None else model.context_weight @ context
+        self._wake()
+
+    def theta(self) -> Tensor:
+        """Returns the weights of the next column, shape (P, N)."""
+        rows = slice(self.written[self.position], self.written[self.position + 1])
+        return self._product(self.model.last, rows, self._seen(), self.active[-1])
+
+    def feed(self, features: Tensor) -> None:
+        """Takes the features of that column, shape (inputs, N)."""
+        self.features[self.read[self.position] : self.read[self.position + 1]] = features
+        self.position += 1
+        if self.position < len(self.model.inputs):
+            self._wake()
+
+    def _seen(self) -> int:
+        """How many hidden units are awake: those of rank up to the position."""
+        return int(self.starts[self.position + 1])
+
+    def _wake(self) -> None:
+        """Computes the units whose rank is the position."""
+        rows = slice(int(self.starts[self.position]), self._seen())
+        if rows.start == rows.stop:
+            return
+        h = self._product(self.model.first, rows, self.read[self.position], self.features)
+        if self.context is not None:
+            h = h + self.context[rows]
+        layers = list(self.model.inner)
+        for index in range(0, len(layers), 2):
+            self.active[index][rows] = functional.relu(h)
+            inner = self._product(layers[index], rows, rows.stop, self.active[index])
+            self.active[index + 1][rows] = functional.relu(inner)
+            h = h + self._product(layers[index + 1], rows, rows.stop, self.active[index + 1])
+        self.active[-1][rows] = functional.relu(h)
+
+    def _product(self, layer: nn.Module, rows: slice, seen: int, x: Tensor) -> Tensor:
+        """The rows of a layer, of which only the first `seen` inputs are known and needed."""
+        weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
+        return torch.addmm(bias[rows].unsqueeze(1), weight[rows, :seen], x[:seen])

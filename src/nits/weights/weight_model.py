@@ -1,0 +1,44 @@
+"""What every weight model does: features of the columns in, PNN weights of each column out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
+
+from torch import Tensor, nn
+
+
+class Stepper(Protocol):
+    """A weight model that is fed one column at a time, as sampling does."""
+
+    def theta(self) -> Tensor:
+        """Returns the weights of the next column, shape (P, N)."""
+
+    def feed(self, features: Tensor) -> None:
+        """Takes the features of that column, shape (inputs, N), now that its value is known."""
+
+
+class WeightModel(nn.Module, ABC):
+    """A network whose output for the column at position i depends on the columns before it only.
+
+    inputs: Features per column, in the order in which the columns are modelled.
+    outputs: PNN weights per column, P each.
+    context: Features that are always given.
+    """
+
+    def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
+        super().__init__()
+        self.inputs, self.outputs, self.context = tuple(inputs), tuple(outputs), context
+
+    @abstractmethod
+    def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
+        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
+
+    @abstractmethod
+    def stepper(self, n: int, context: Tensor | None = None) -> Stepper:
+        """Starts the evaluation of n rows column by column; nothing is recorded for gradients."""
+
+    @abstractmethod
+    def start_at(self, theta: Tensor) -> None:
+        """Makes the output theta, shape (Σ outputs,), whatever the input: the independent model."""
