@@ -4,7 +4,19 @@ from nits import heads, weights
 from nits.distributions import PNN, QuantizedPNN
 from nits.model import NITS
 from nits.pnn import parameters as pnn_parameters
+from nits.schedules import Cosine, Plateau, Recipe
 from nits.training import fit
 
 __version__ = "0.1.0"
-__all__ = ["NITS", "PNN", "QuantizedPNN", "fit", "heads", "pnn_parameters", "weights"]
+__all__ = [
+    "NITS",
+    "PNN",
+    "Cosine",
+    "Plateau",
+    "QuantizedPNN",
+    "Recipe",
+    "fit",
+    "heads",
+    "pnn_parameters",
+    "weights",
+]

@@ -38,7 +38,7 @@ def support(low: Tensor | float, high: Tensor | float, like: Tensor) -> tuple[Te
     except RuntimeError:
         shapes = " and ".join(str(tuple(end.shape)) for end in ends)
         raise ValueError(
-            f"low and high must broadcast to the batch shape {tuple(shape)} of theta, but have shapes {shapes}; "
+            f"low and high must broadcast to theta's batch shape {tuple(shape)}, but have shapes {shapes}; "
             "pass numbers, or one end per PNN."
         ) from None
     if not torch.compiler.is_compiling() and not bool((low_end < high_end).all()):
@@ -72,7 +72,7 @@ def real(name: str, value: Tensor, like: Tensor | None = None) -> Tensor:
     value = number(name, value)
     if value.dtype not in (torch.float32, torch.float64):
         raise TypeError(
-            f"{name} must be a float32 or float64 tensor, but is {_dtype(value)}; convert it with {name}.float()."
+            f"{name} must be float32 or float64, but is {_dtype(value)}; convert it with {name}.float()."
         )
     if like is not None and value.dtype != like.dtype:
         raise TypeError(
@@ -122,7 +122,7 @@ def order(columns: Sequence[int] | None, count: int) -> tuple[int, ...]:
     positions = tuple(range(count)) if columns is None else tuple(int(i) for i in columns)
     if sorted(positions) != list(range(count)):
         raise ValueError(
-            f"order must name each of the {count} columns once, but is {positions}; leave it out to keep theirs."
+            f"order must name each of {count} columns once, but is {positions}; leave it out to keep theirs."
         )
     return positions
 

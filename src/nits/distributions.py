@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ class PNN(Distribution):
     hidden: Widths of the hidden layers.
     """
 
-    arg_constraints = {"theta": constraints.real_vector}
+    arg_constraints: ClassVar = {"theta": constraints.real_vector}
     has_rsample = True
 
     def __init__(
@@ -79,12 +79,12 @@ class PNN(Distribution):
         u, shape = self._points(checks.probability(checks.real("u", value, self.theta)))
         return self._restore(roots.quantile(self.frame, u, 1 - u), shape)
 
-    def rsample(self, sample_shape: Size = torch.Size(), generator: torch.Generator | None = None) -> Tensor:
+    def rsample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
         """Draws samples that carry gradients to θ and finite ends."""
         shape = self._extended_shape(torch.Size(sample_shape))
         return self.icdf(uniform(shape, self.theta, generator))
 
-    def sample(self, sample_shape: Size = torch.Size(), generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
         """Draws samples by the inverse transform method."""
         with torch.no_grad():
             return self.rsample(sample_shape, generator)
@@ -121,7 +121,7 @@ class QuantizedPNN(Distribution):
     hidden: Widths of the hidden layers.
     """
 
-    arg_constraints = {"theta": constraints.real_vector}
+    arg_constraints: ClassVar = {"theta": constraints.real_vector}
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class QuantizedPNN(Distribution):
         return type(self)(base.theta, base.low, base.high, self.bins, base.hidden)
 
     def edge(self, k: Tensor) -> Tensor:
-        """Returns the lower edge of bin k; edge(0) is low and edge(bins) is high, exactly."""
+        """Returns the lower edge of bin k: of bin 0 exactly low, of the bin after the last exactly high."""
         share = k / self.bins
         edge = self.base.low + (self.base.high - self.base.low) * share
         return torch.where(k >= self.bins, self.base.high, edge)
@@ -178,7 +178,7 @@ class QuantizedPNN(Distribution):
             k = torch.where((k > 0) & (self.cdf(k - 1) >= u), k - 1, k)
             return torch.where((k < self.bins - 1) & (self.cdf(k) < u), k + 1, k)
 
-    def sample(self, sample_shape: Size = torch.Size(), generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
         """Draws integers, as a tensor of the dtype of theta."""
         shape = self._extended_shape(torch.Size(sample_shape))
         return self.icdf(uniform(shape, self.base.theta, generator))

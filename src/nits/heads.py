@@ -186,7 +186,7 @@ def real_columns(heads: Sequence[Head] | int) -> tuple[Head, ...]:
         heads = [Continuous() for _ in range(heads)]
     if not heads or not all(isinstance(head, Head) for head in heads):
         raise ValueError(
-            f"heads must be a number of real columns or one head per column, but is {heads!r}; try 8, or a list of "
-            "nits.heads.Continuous()."
+            f"heads must be a number of real columns or one head per column, but is {heads!r}; "
+            "try 8, or a list of nits.heads.Continuous()."
         )
     return tuple(heads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -23,10 +24,10 @@ def from_quantiles(x: Tensor, hidden: Sequence[int]) -> Tensor:
     h = hidden[0]
     levels = (torch.arange(h, dtype=x.dtype, device=x.device) + 0.5) / h
     centres = _quantiles(x, levels)
-    # A logistic of scale s has density 1 / (4 s) at its centre; h of them add up to 1 / gap each for s = gap / 4.
+    # A logistic of scale s has density 1 / (4 s) at its centre, so s = gap / 4 gives it the data's density.
     log_scale = torch.log(SMOOTHING * _gaps(centres, x) / 4)
     parts = [pnn.from_log_weights(-log_scale.clamp(-19.0, 19.0)), centres]
-    for fan_in, width in zip(hidden[:-1], hidden[1:], strict=True):
+    for fan_in, width in pairwise(hidden):
         steepness = torch.full(
             (width * fan_in,), 4.0 * width / (SMOOTHING * fan_in), dtype=x.dtype, device=x.device
         )

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -70,7 +69,7 @@ class NITS(nn.Module):
         return cls(heads, Independent([h.inputs for h in heads], [h.weights for h in heads]))
 
     @classmethod
-    def mlp(  # noqa: PLR0913 - the names of the architecture's six numbers are the interface
+    def mlp(
         cls,
         heads: Sequence[Head] | int,
         hidden: int = 512,

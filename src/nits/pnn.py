@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+
+from nits.logistic import kappa, log_kappa, softplus, softplus_gap, straight
 
 LOG_WEIGHT_BOUND = 20.0
 """Weights W stay in (e⁻²⁰, e²⁰), which float32 carries; see `log_weights`."""
@@ -98,41 +99,6 @@ def log_weights(A: Tensor) -> Tensor:
 def from_log_weights(log_weight: Tensor) -> Tensor:
     """Returns A with log W = log_weight: the inverse of `log_weights`, for |log_weight| < 20."""
     return -log_weight * torch.rsqrt(1 - (log_weight / LOG_WEIGHT_BOUND) ** 2)
-
-
-def softplus(z: Tensor) -> Tensor:
-    """Returns log(1 + eᶻ) = −log σ(−z), exact in float64 too (torch's own threshold is float32's)."""
-    return functional.softplus(z, threshold=40.0)
-
-
-def softplus_gap(a: Tensor, b: Tensor, gap: Tensor) -> Tensor:
-    """Returns softplus(b) − softplus(a) for b = a + gap ≥ a, without cancellation, equation (10).
-
-    For a ≥ 0, softplus(y) = y + softplus(−y), and the large parts differ by exactly the gap.
-    """
-    left = a < 0
-    tail = softplus(torch.where(left, b, -b)) - softplus(torch.where(left, a, -a))
-    return torch.where(left, torch.zeros_like(gap), gap) + tail
-
-
-def kappa(h: Tensor) -> Tensor:
-    """Returns κ(h) = 1 − e⁻ʰ to full relative precision.
-
-    Written as tanh(h/2) (1 + e⁻ʰ) because compilers lower expm1(h) to exp(h) − 1.
-    """
-    return torch.tanh(h / 2) * (1 + torch.exp(-h))
-
-
-def log_kappa(log_h: Tensor) -> Tensor:
-    """Returns log κ(h) from log h: where h is so small that κ(h) = h to rounding, it is log h itself."""
-    h = torch.exp(log_h)
-    small = h < straight(h.dtype)
-    return torch.where(small, log_h, torch.log(kappa(torch.where(small, torch.ones_like(h), h))))
-
-
-def straight(dtype: torch.dtype) -> float:
-    """Returns a width below which κ(h) = h, so that a unit is a straight line to rounding."""
-    return 1e-10 if dtype == torch.float32 else 1e-20
 
 
 def frame(theta: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Frame:
@@ -254,7 +220,7 @@ def _point(units: Units, z: Tensor, lower: Tensor, upper: Tensor) -> Point:
 
 
 def _first_log_shrink(at: Frame, s: Tensor, t: Tensor) -> Tensor:
-    """Returns log(κ(W (t − s)) / κ(D)); an empty interval gets any finite value, an infinite one its limit."""
+    """Returns log(κ(W (t − s)) / κ(D)); an empty interval gets any finite value."""
     W, units = at.first.weight, at.first.units
     infinite, open_support = torch.isinf(t - s), torch.isinf(at.high - at.low)
     width = torch.where((s >= t) | infinite, torch.ones_like(s), t - s)

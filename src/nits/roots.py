@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from nits import pnn
-from nits.pnn import Frame, kappa, softplus
+from nits.logistic import kappa, logistic_quantile, softplus
+from nits.pnn import Frame
 
 PASSES = ((4, 3), (3, 3), (3, 3), (6, 2), *((8, 1),) * 20)
 """Newton steps before the roots found are taken out, and after how many of them a bracket that has not
@@ -109,7 +110,7 @@ def _solve_open(at: Frame, ref: Reference, search: Search, target: Tensor) -> Te
         if not open_.any():
             break
         where[where.clone()] = open_.flatten()
-        at, target = _map(at, lambda t, keep=open_: t[..., keep]), target[open_]
+        at, target = _map(at, _chooser(open_)), target[open_]
         ref, search = Reference(*(t[open_] for t in ref)), Search(*(t[open_] for t in search))
     return x
 
@@ -174,15 +175,6 @@ def bracket(at: Frame, target: Tensor) -> tuple[Tensor, Tensor]:
     return _inside(x_low - slack, at.low, at.high), _inside(x_high + slack, at.low, at.high)
 
 
-def logistic_quantile(logit: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Returns z at which a logistic truncated to [low, high] has odds e^logit, equation (13).
-
-    eᶻ = (e^logit + C e^low) / (C + e^(logit − high)),   C = σ(−low) / σ(high)
-    """
-    log_c = softplus(-high) - softplus(low)
-    return torch.logaddexp(logit, log_c + low) - torch.logaddexp(log_c, logit - high)
-
-
 def _share_quantile(units: pnn.Units, logit: Tensor) -> Tensor:
     """Returns the logit of the share of its input at which a unit's own share has this logit."""
     z = logistic_quantile(logit, units.low, units.high)
@@ -195,13 +187,18 @@ def _inside(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return torch.minimum(torch.maximum(x, low), high)
 
 
+def _chooser(keep: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda t: t[..., keep]
+
+
 def _map(at: Frame, function: Callable[[Tensor], Tensor]) -> Frame:
     """Returns the frame with the function applied to each of its tensors."""
     first = pnn.First(
         function(at.first.weight), function(at.first.centre), _map_units(at.first.units, function)
     )
     deep = tuple(
-        pnn.Deep(*(function(t) for t in layer[:-1]), _map_units(layer.units, function)) for layer in at.deep
+        pnn.Deep(function(W), function(log_rise), function(mixed), _map_units(units, function))
+        for W, log_rise, mixed, units in at.deep
     )
     return Frame(function(at.low), function(at.high), first, deep, function(at.log_share))
 

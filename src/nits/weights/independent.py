@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +37,7 @@ class IndependentStepper:
     """Hands out the weights of one column after another."""
 
     def __init__(self, model: Independent) -> None:
-        self.parts = iter(model.theta.detach().unsqueeze(1).split(model.outputs))
+        self.parts: Iterator[Tensor] = iter(model.theta.detach().unsqueeze(1).split(model.outputs))
 
     def theta(self) -> Tensor:
         """Returns the weights of the next column, shape (P, 1)."""

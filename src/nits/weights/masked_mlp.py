@@ -40,10 +40,11 @@ class MaskedMLP(WeightModel):
         self.ranks, self.dropout = ranks, dropout
         self.first = BlockLinear(ranks, masks.input_ranks(self.inputs), BLOCKS_OF_ROWS)
         self.context_weight = nn.Parameter(torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5))
-        self.inner = nn.ModuleList(BlockLinear(ranks, ranks, BLOCKS_OF_ROWS) for _ in range(2 * blocks))
+        inner = [BlockLinear(ranks, ranks, BLOCKS_OF_ROWS) for _ in range(2 * blocks)]
+        for index, layer in enumerate(inner):
+            layer.reset(relu_gain() if index % 2 == 0 else relu_gain(0.5 / blocks**0.5))
+        self.inner = nn.ModuleList(inner)
         self.last = BlockLinear(masks.output_ranks(self.outputs), ranks, BLOCKS_OF_ROWS)
-        for index, layer in enumerate(self.inner):
-            layer.reset(relu_gain() if index % 2 == 0 else relu_gain(0.5 / max(blocks, 1) ** 0.5))
         self.last.reset(0.5)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:

@@ -1,0 +1,35 @@
+"""The likelihood of rows under a model, and weights to start from."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nits.model import NITS
+from nits.rows import Batch, Rows, spread
+
+
+def start_from_data(model: NITS, rows: Rows) -> None:
+    """Sets the weights so that each column follows its own distribution and none depends on another."""
+    x = spread(rows, 200_000).to(model.low)
+    theta = [head.initial(x[:, i]) for i, head in zip(model.order.tolist(), model.ordered, strict=True)]
+    model.weights.start_at(torch.cat(theta))
+
+
+def log_likelihood(model: NITS, batch: Batch) -> Tensor:
+    """Returns the mean log-likelihood of a batch, weighted if its rows are."""
+    value = model.log_prob(batch.x, batch.context)
+    if batch.weight is None:
+        return value.mean()
+    return (batch.weight * value).sum() / batch.weight.sum()
+
+
+def mean_log_likelihood(model: NITS, rows: Rows) -> float:
+    """Returns the mean log-likelihood of rows, in float64."""
+    total = weight = 0.0
+    with torch.no_grad():
+        for batch in rows.batches(8192, model.low):
+            value = model.log_prob(batch.x, batch.context).double()
+            w = torch.ones_like(value) if batch.weight is None else batch.weight.double()
+            total, weight = total + float((w * value).sum()), weight + float(w.sum())
+    return total / weight

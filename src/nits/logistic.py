@@ -1,0 +1,51 @@
+"""The logistic function σ in forms that lose no digits: its logarithm, its differences, its quantiles."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def softplus(z: Tensor) -> Tensor:
+    """Returns log(1 + eᶻ) = −log σ(−z), exact in float64 too (torch's own threshold is float32's)."""
+    return functional.softplus(z, threshold=40.0)
+
+
+def softplus_gap(a: Tensor, b: Tensor, gap: Tensor) -> Tensor:
+    """Returns softplus(b) − softplus(a) for b = a + gap ≥ a, without cancellation, equation (10).
+
+    For a ≥ 0, softplus(y) = y + softplus(−y), and the large parts differ by exactly the gap.
+    """
+    left = a < 0
+    tail = softplus(torch.where(left, b, -b)) - softplus(torch.where(left, a, -a))
+    return torch.where(left, torch.zeros_like(gap), gap) + tail
+
+
+def kappa(h: Tensor) -> Tensor:
+    """Returns κ(h) = 1 − e⁻ʰ to full relative precision.
+
+    Written as tanh(h/2) (1 + e⁻ʰ) because compilers lower expm1(h) to exp(h) − 1.
+    """
+    return torch.tanh(h / 2) * (1 + torch.exp(-h))
+
+
+def log_kappa(log_h: Tensor) -> Tensor:
+    """Returns log κ(h) from log h: where h is so small that κ(h) = h to rounding, it is log h itself."""
+    h = torch.exp(log_h)
+    small = h < straight(h.dtype)
+    return torch.where(small, log_h, torch.log(kappa(torch.where(small, torch.ones_like(h), h))))
+
+
+def straight(dtype: torch.dtype) -> float:
+    """Returns a width below which κ(h) = h, so that a unit is a straight line to rounding."""
+    return 1e-10 if dtype == torch.float32 else 1e-20
+
+
+def logistic_quantile(logit: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Returns z at which a logistic truncated to [low, high] has odds e^logit, equation (13).
+
+    eᶻ = (e^logit + C e^low) / (C + e^(logit − high)),   C = σ(−low) / σ(high)
+    """
+    log_c = softplus(-high) - softplus(low)
+    return torch.logaddexp(logit, log_c + low) - torch.logaddexp(log_c, logit - high)

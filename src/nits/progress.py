@@ -1,0 +1,82 @@
+"""The progress bar of a training run, on stderr."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol
+
+
+class Reporter(Protocol):
+    """Something that is told how training goes."""
+
+    def update(self, progress: float, train: float, validation: float | None, rows_per_second: float) -> None:
+        """Takes the latest figures."""
+
+    def notice(self, text: str) -> None:
+        """Takes a sentence for the user."""
+
+    def __enter__(self) -> Reporter: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Silent:
+    """Says nothing."""
+
+    def update(self, progress: float, train: float, validation: float | None, rows_per_second: float) -> None:
+        """Ignores the figures."""
+
+    def notice(self, text: str) -> None:
+        """Ignores the sentence."""
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Bar:
+    """A rich progress bar with train and validation nats, rows per second and time left."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        self.bar = Progress(
+            TextColumn("training"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TextColumn("train {task.fields[train]} · validation {task.fields[validation]} nats"),
+            TextColumn("{task.fields[rate]} rows/s"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self.task = self.bar.add_task("", total=1.0, train="—", validation="—", rate="—")
+
+    def update(self, progress: float, train: float, validation: float | None, rows_per_second: float) -> None:
+        """Redraws the bar."""
+        shown = "—" if validation is None else f"{validation:.3f}"
+        self.bar.update(
+            self.task,
+            completed=min(progress, 1.0),
+            train=f"{train:.3f}",
+            validation=shown,
+            rate=f"{rows_per_second:,.0f}",
+        )
+
+    def notice(self, text: str) -> None:
+        """Prints the sentence above the bar."""
+        self.bar.console.print(text, highlight=False)
+
+    def __enter__(self) -> Bar:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()

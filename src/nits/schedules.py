@@ -1,0 +1,105 @@
+"""How training runs: the recipe's numbers and the learning-rate schedules."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Schedule(Protocol):
+    """A learning-rate schedule: a factor between 0 and 1."""
+
+    def factor(self, step: int, progress: float, validation: list[float]) -> float:
+        """Returns the factor at a step, when a share `progress` of the budget is used up.
+
+        validation: Validation log-likelihoods so far, best last if all goes well.
+        """
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Linear warm-up over the first steps, then half a cosine down to `floor` at the end of the budget."""
+
+    warmup: int = 100
+    floor: float = 0.0
+
+    def factor(self, step: int, progress: float, validation: list[float]) -> float:
+        """Returns floor + (1 − floor) (1 + cos π p) / 2, and less during warm-up."""
+        cosine = (1 + math.cos(math.pi * min(max(progress, 0.0), 1.0))) / 2
+        return min(1.0, (step + 1) / self.warmup) * (self.floor + (1 - self.floor) * cosine)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Linear warm-up, then a cut by `cut` whenever `patience` evaluations brought no better validation."""
+
+    warmup: int = 100
+    cut: float = 0.5
+    patience: int = 3
+
+    def factor(self, step: int, progress: float, validation: list[float]) -> float:
+        """Returns cut to the power of how often validation stalled, and less during warm-up."""
+        best, waited, cuts = -math.inf, 0, 0
+        for value in validation:
+            waited = 0 if value > best else waited + 1
+            best = max(best, value)
+            if waited >= self.patience:
+                cuts, waited = cuts + 1, 0
+        return float(min(1.0, (step + 1) / self.warmup) * self.cut**cuts)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The numbers of a training run; the defaults are what reached a given likelihood soonest.
+
+    batch_size: Rows per step; all of them if there are fewer.
+    learning_rate: The peak of the schedule.
+    weight_decay: AdamW's.
+    schedule: `Cosine` or `Plateau`, or anything with their method.
+    average: Decay per step of the weights' moving average, which is what `fit` returns; 0 for none.
+    clip: Largest norm of the gradient.
+    patience: Evaluations without a better validation likelihood before training stops early.
+    start_from_data: Whether the weights start where each column follows its own distribution.
+    """
+
+    batch_size: int = 1024
+    learning_rate: float = 3e-3
+    weight_decay: float = 1e-5
+    schedule: Schedule = field(default_factory=Cosine)
+    average: float = 0.999
+    clip: float = 5.0
+    patience: int = 10
+    start_from_data: bool = True
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When training ends: after so many epochs, steps or minutes, whichever comes first."""
+
+    max_epochs: int | None = None
+    max_steps: int | None = None
+    max_minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_epochs", "max_steps", "max_minutes"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(
+                    f"{name} must be positive, but is {value!r}; leave it out for no such limit."
+                )
+
+    def steps(self, per_epoch: int) -> int | None:
+        """Returns the number of steps that epochs and steps allow; None if only minutes count."""
+        limits = [self.max_steps] if self.max_steps is not None else []
+        if self.max_epochs is not None:
+            limits.append(self.max_epochs * per_epoch)
+        return min(limits) if limits else None
+
+    def progress(self, step: int, seconds: float, per_epoch: int) -> float:
+        """Returns the share of the budget that is used up."""
+        steps = self.steps(per_epoch)
+        used = [step / steps] if steps is not None else []
+        if self.max_minutes is not None:
+            used.append(seconds / (60 * self.max_minutes))
+        return max(used)

@@ -1,0 +1,74 @@
+"""Small models with random weights, by name: every law of `laws.py` is run on each of them.
+
+A new weight model joins by adding an entry. Weights are seeded, keep θ of order one and leave no bias at zero.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from nits import NITS
+from nits.heads import Continuous, Head, Quantized
+
+SMALL = (6, 5)
+
+
+def seeded(seed: int) -> torch.Generator:
+    """A generator of its own for every test."""
+    return torch.Generator().manual_seed(seed)
+
+
+def randomized(make: Callable[[], NITS], seed: int, scale: float = 0.2) -> NITS:
+    """Builds a model from a seed without touching the global generator, and moves its biases off zero."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = make()
+    generator = seeded(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith(("bias", "theta")):
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
+            if name.endswith("last.weight"):
+                parameter.mul_(scale)
+    return model.eval()
+
+
+def real(count: int, hidden: tuple[int, ...] = SMALL) -> list[Head]:
+    return [Continuous(hidden=hidden) for _ in range(count)]
+
+
+def mixed_supports() -> list[Head]:
+    """Finite, half-infinite both ways, and infinite; 0.1 is no float32 number."""
+    ends = [(0.1, 0.9), (0.1, math.inf), (-math.inf, 2.0), (-math.inf, math.inf), (-3.0, 5.0)]
+    return [Continuous(low, high, SMALL) for low, high in ends]
+
+
+def mixed_kinds() -> list[Head]:
+    """Continuous and quantized columns, and quantized ones of two kinds."""
+    return [
+        Continuous(hidden=SMALL),
+        Quantized(-2.0, 2.0, 5, SMALL),
+        Quantized(-1.0, 1.0, 5, SMALL),
+        Continuous(0.0, 1.0, SMALL),
+        Quantized(0.0, 1.0, 12, (4,)),
+    ]
+
+
+def mlp(heads: list[Head] | int, context: int = 0, order: list[int] | None = None) -> NITS:
+    return NITS.mlp(heads, hidden=21, blocks=2, context=context, order=order)
+
+
+MODELS: dict[str, Callable[[], NITS]] = {
+    "independent": lambda: randomized(lambda: NITS.independent([*real(2), *mixed_kinds()]), 1),
+    "mlp": lambda: randomized(lambda: mlp(real(5)), 2),
+    "mlp-paper-heads": lambda: randomized(lambda: mlp(3), 3),
+    "mlp-one-column": lambda: randomized(lambda: mlp(real(1)), 4),
+    "mlp-context": lambda: randomized(lambda: mlp(real(4), context=3), 5),
+    "mlp-one-column-context": lambda: randomized(lambda: mlp(real(1), context=2), 6),
+    "mlp-permuted": lambda: randomized(lambda: mlp(mixed_supports(), order=[3, 0, 4, 2, 1]), 7),
+    "mlp-supports": lambda: randomized(lambda: mlp(mixed_supports()), 8),
+    "mlp-quantized": lambda: randomized(lambda: mlp(mixed_kinds(), order=[4, 1, 0, 3, 2]), 9),
+    "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 10),
+    "mlp-one-layer-pnn": lambda: randomized(lambda: mlp(real(3, (7,))), 11),
+}
