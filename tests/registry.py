@@ -1,6 +1,6 @@
 """Small models with random weights, by name: every law of `laws.py` is run on each of them.
 
-A new weight model joins by adding an entry. Weights are seeded, keep θ of order one and leave no bias at zero.
+A new weight model joins by adding an entry. Weights are seeded, θ is of order one and no bias stays at zero.
 """
 
 import math

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from laws import LAWS, Law
-from registry import MODELS, randomized, seeded
 
+from laws import LAWS, Law
 from nits import NITS
+from registry import MODELS, randomized, seeded
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -156,11 +156,9 @@ class QuantizedPNN(Distribution):
         """Returns log P(k), equation (6); −inf for anything that is not an integer in 0 … bins − 1."""
         k = checks.number("k", value).to(self.base.theta.dtype)
         possible = (k >= 0) & (k < self.bins) & (k == k.floor())
-        inside = torch.where(possible, k, torch.zeros_like(k))
+        inside = torch.where(possible | torch.isnan(k), k, torch.zeros_like(k))
         log_mass = self.base.log_mass(self.edge(inside), self.edge(inside + 1))
-        return log_mass.masked_fill(~possible & ~torch.isnan(k), -torch.inf) + 0 * torch.nan_to_num(
-            k, nan=torch.nan
-        )
+        return log_mass.masked_fill(~possible & ~torch.isnan(k), -torch.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
         """Returns P(K ≤ k)."""

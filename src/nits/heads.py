@@ -141,7 +141,7 @@ class Quantized(Head):
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Two points: the edges of the bin."""
-        k = torch.where(self.possible(x, low, high), x, torch.zeros_like(x))
+        k = torch.where(self.possible(x, low, high) | torch.isnan(x), x, torch.zeros_like(x))
         return self._edge(k, low, high), self._edge(k + 1, low, high)
 
     def log_prob(self, at: pnn.Frame, points: tuple[Tensor, ...]) -> Tensor:
@@ -172,8 +172,9 @@ class Quantized(Head):
 
     def initial(self, x: Tensor) -> Tensor:
         """Returns weights that follow the quantiles of x, spread over the bins."""
-        jitter = torch.linspace(0, 1, len(x), dtype=x.dtype, device=x.device)
-        spread = (x.sort().values + jitter[torch.arange(len(x)) * 7919 % len(x)]) / self.bins
+        # Multiples of the golden ratio fill each bin evenly, however many values it holds.
+        jitter = (torch.arange(len(x), dtype=torch.float64, device=x.device) * 0.6180339887498949) % 1
+        spread = (x.sort().values + jitter.to(x.dtype)) / self.bins
         return initial.from_quantiles(self.low + (self.high - self.low) * spread, self.hidden)
 
     def _edge(self, k: Tensor, low: Tensor, high: Tensor) -> Tensor:

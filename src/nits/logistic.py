@@ -12,6 +12,12 @@ def softplus(z: Tensor) -> Tensor:
     return functional.softplus(z, threshold=40.0)
 
 
+def log_softplus(z: Tensor) -> Tensor:
+    """Returns log softplus(z), which is z itself far to the left."""
+    left = z < -40
+    return torch.where(left, z, torch.log(softplus(torch.where(left, torch.zeros_like(z), z))))
+
+
 def softplus_gap(a: Tensor, b: Tensor, gap: Tensor) -> Tensor:
     """Returns softplus(b) − softplus(a) for b = a + gap ≥ a, without cancellation, equation (10).
 

@@ -241,13 +241,16 @@ class NITS(nn.Module):
         return torch.stack(found, 1)
 
     def _differentiable(self, u: Tensor, context: Tensor | None) -> Tensor:
-        """The plain way, which autograd can follow: the whole network once per column."""
+        """The plain way, which autograd can follow: the whole network once per column, without dropout."""
         found: list[Tensor] = []
+        training = self.weights.training
+        self.weights.eval()
         for position, probability in enumerate(self._values(u)):
             rest = [torch.zeros_like(probability)] * (self.columns - position)
             theta = self._theta(torch.stack(found + rest), context)
             part = theta.split(self.weights.outputs)[position]
             found.append(self._invert(position, part, probability))
+        self.weights.train(training)
         return torch.stack(found, 1)
 
     def _invert(self, position: int, theta: Tensor, u: Tensor) -> Tensor:

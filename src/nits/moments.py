@@ -16,27 +16,36 @@ NODES = 8
 def mean_and_variance(at: Frame) -> tuple[Tensor, Tensor]:
     """Returns E X and Var X; at's batch ends in a dimension of size one, and so do they.
 
-    With quantiles x_k as knots, integration by parts in each cell leaves only the increasing, bounded N:
+    By parts about any point c, with the increasing, bounded N in place of the density:
 
-        ∫ (x − c)ᵖ ν dx = [(x − c)ᵖ N] − ∫ p (x − c)ᵖ⁻¹ N dx                              (14)
+        E X − c = ∫_{x>c} (1 − N) dx − ∫_{x<c} N dx
+        E (X − c)² = ∫_{x>c} 2 (x − c) (1 − N) dx + ∫_{x<c} 2 (c − x) N dx                   (14)
 
-    so the error of a cell is a fraction of its mass times its width. The knots are even in logit u, which
-    puts the outermost beyond 1 − 10⁻¹⁵; the tails beyond them are left out.
+    The knots of the quadrature are quantiles, so the error of a cell is a fraction of its mass times its
+    width. They are even in logit u, the outermost beyond 1 − 10⁻¹⁵; the tails beyond them are left out.
     """
+    x, weights = _nodes(at)
+    below, above = (t.unflatten(-1, x.shape[-2:]) for t in pnn.cdf(at, x.flatten(-2)))
+
+    def tails(c: Tensor, factor: Tensor) -> Tensor:
+        right = (x > c.unsqueeze(-1)).to(x.dtype)
+        shares: Tensor = right * above - (1 - right) * below
+        return weights * shares * factor
+
+    median = x[..., CELLS // 2, :1]
+    mean = median + tails(median, torch.ones_like(x)).sum((-2, -1)).unsqueeze(-1)
+    variance = tails(mean, 2 * (x - mean.unsqueeze(-1))).sum((-2, -1)).unsqueeze(-1)
+    return mean, variance
+
+
+def _nodes(at: Frame) -> tuple[Tensor, Tensor]:
+    """Returns points and weights for integrals over the support, shapes (*, CELLS, NODES)."""
     t = torch.linspace(-35.0, 35.0, CELLS + 1, dtype=at.low.dtype, device=at.low.device)
     shape = (*at.low.shape[:-1], CELLS + 1)
     knots = roots.quantile(at, torch.sigmoid(t).expand(shape), torch.sigmoid(-t).expand(shape))
-    left, width = knots[..., :-1], knots.diff()
     nodes, weights = (torch.as_tensor(a, dtype=t.dtype, device=t.device) for a in _gauss())
-    x = left.unsqueeze(-1) + width.unsqueeze(-1) * nodes  # (*, cells, nodes)
-    below = pnn.cdf(at, x.flatten(-2))[0].unflatten(-1, x.shape[-2:])
-    weights = width.unsqueeze(-1) * weights
-    top = knots[..., -1:]
-    mean = top - (weights * below).sum((-2, -1)).unsqueeze(-1)
-    # Centred at the mean, so that the square of a large mean does not swamp the variance.
-    centred = x - mean.unsqueeze(-1)
-    variance = (top - mean) ** 2 - (2 * weights * centred * below).sum((-2, -1)).unsqueeze(-1)
-    return mean, variance
+    width = knots.diff().unsqueeze(-1)
+    return knots[..., :-1].unsqueeze(-1) + width * nodes, width * weights
 
 
 def _gauss() -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from nits import pnn
-from nits.logistic import kappa, logistic_quantile, softplus
+from nits.logistic import kappa, log_softplus, logistic_quantile, softplus, softplus_gap
 from nits.pnn import Frame
 
 PASSES = ((4, 3), (3, 3), (3, 3), (6, 2), *((8, 1),) * 20)
@@ -28,7 +28,7 @@ halved is halved by force: at first hardly ever, at last always."""
 COMPILED_STEPS = {torch.float32: 12, torch.float64: 16}
 """In a compiled or exported graph every root gets this many steps, since none can be left out."""
 
-CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
+CLOSE = {torch.float32: 3e-4, torch.float64: 1e-7}
 """Distance in logit N from which one more Newton step is exact to rounding: convergence is quadratic."""
 
 
@@ -63,28 +63,41 @@ class Search(NamedTuple):
     left: Tensor
     right: Tensor
     width: Tensor  # of the bracket when last checked
-    residual: Tensor  # logit N − logit u at the last point evaluated
+    best: Tensor  # the point at which logit N came nearest to logit u
+    residual: Tensor  # and their difference there
 
 
 def quantile(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
-    """Returns x with N(x) = u, where u_above = 1 − u; differentiable in u, θ and finite ends.
-
-    One Newton step from the root found polishes it and carries the implicit gradient:
-    ∂x/∂u = 1 / ν(x), ∂x/∂θ = −(∂N/∂θ) / ν(x).
-    """
+    """Returns x with N(x) = u, where u_above = 1 − u; differentiable in u, θ and finite ends."""
     inner = (u > 0) & (u_above > 0)
     v, v_above = (torch.where(inner, p, torch.full_like(p, 0.5)) for p in (u, u_above))
     with torch.no_grad():
         fixed = _map(at, torch.Tensor.detach)
-        x = solve(fixed, v, v_above)
-        density = torch.exp(pnn.log_density(fixed, x)).clamp_min(torch.finfo(x.dtype).tiny)
-    below, above = pnn.cdf(at, x)
-    residual = torch.where(v < 0.5, below - v, v_above - above)
-    polished = x - residual.detach() / density
-    x = torch.where((polished > fixed.low) & (polished < fixed.high), polished, x)
-    x = x - (residual - residual.detach()) / density
+        x = _polish(fixed, solve(fixed, v.detach(), v_above.detach()), v.detach(), v_above.detach())
+    if torch.is_grad_enabled():
+        x = _with_gradient(at, x, v, v_above)
     x = torch.where(u <= 0, at.low, torch.where(u_above <= 0, at.high, x))
     return torch.where(torch.isnan(u), torch.nan, x)
+
+
+def _polish(at: Frame, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
+    """Takes one plain Newton step, and keeps it where it brings N nearer to u."""
+    below, above, log_density = pnn.cdf_and_log_density(at, x)
+    error = torch.where(u < 0.5, below - u, u_above - above)
+    density = torch.exp(log_density).clamp_min(torch.finfo(x.dtype).tiny)
+    moved = _inside(x - error / density, at.low, at.high)
+    moved = torch.where(torch.isfinite(moved), moved, x)
+    below, above = pnn.cdf(at, moved)
+    nearer = torch.where(u < 0.5, below - u, u_above - above).abs() < error.abs()
+    return torch.where(nearer, moved, x)
+
+
+def _with_gradient(at: Frame, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
+    """Returns x with the implicit gradient: ∂x/∂u = 1 / ν(x), ∂x/∂θ = −(∂N/∂θ) / ν(x)."""
+    below, above, log_density = pnn.cdf_and_log_density(at, x)
+    density = torch.exp(log_density.detach()).clamp_min(torch.finfo(x.dtype).tiny)
+    residual = torch.where(u < 0.5, below - u, u_above - above)
+    return x - (residual - residual.detach()) / density
 
 
 def solve(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
@@ -95,7 +108,7 @@ def solve(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
     search = _start(ref, ends, target)
     if torch.compiler.is_compiling():
         search = _advance(at, ref, search, target, (COMPILED_STEPS[target.dtype], 3))
-        return _inside(ref.x(search.y), at.low, at.high)
+        return _inside(ref.x(search.best), at.low, at.high)
     return _solve_open(at, ref, search, target)
 
 
@@ -105,7 +118,7 @@ def _solve_open(at: Frame, ref: Reference, search: Search, target: Tensor) -> Te
     where = torch.ones_like(target, dtype=torch.bool)
     for steps in PASSES:
         search = _advance(at, ref, search, target, steps)
-        x[where] = _inside(ref.x(search.y), at.low, at.high).flatten()
+        x[where] = _inside(ref.x(search.best), at.low, at.high).flatten()
         open_ = _is_open(search)
         if not open_.any():
             break
@@ -126,12 +139,13 @@ def _start(ref: Reference, ends: tuple[Tensor, Tensor], target: Tensor) -> Searc
     # A finite end of the support lies at y = ±∞; at ±200 the point is that end to rounding.
     left, right = (ref.y(end) for end in ends)
     left, right = left.masked_fill(torch.isinf(left), -200.0), right.masked_fill(torch.isinf(right), 200.0)
-    return Search(_inside(target, left, right), left, right, right - left, torch.full_like(target, torch.inf))
+    y = _inside(target, left, right)
+    return Search(y, left, right, right - left, y, torch.full_like(target, torch.inf))
 
 
 def _advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: tuple[int, int]) -> Search:
     """Takes Newton steps in y; one that leaves the bracket bisects it."""
-    y, left, right, width, residual = search
+    y, left, right, width, best, nearest = search
     count, check_every = steps
     for step in range(1, count + 1):
         x = _inside(ref.x(y), at.low, at.high)
@@ -139,6 +153,8 @@ def _advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: t
         log_below, log_above = torch.log(below), torch.log(above)
         residual = log_below - log_above - target
         left, right = torch.where(residual < 0, y, left), torch.where(residual < 0, right, y)
+        nearer = residual.abs() < nearest.abs()
+        best, nearest = torch.where(nearer, y, best), torch.where(nearer, residual, nearest)
         # d(logit N)/dy = ν / (N (1 − N)) · dx/dy
         newton = y - residual * torch.exp(log_below + log_above - log_density) * ref.slope(x)
         stuck = ~((newton >= left) & (newton <= right))
@@ -146,7 +162,7 @@ def _advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: t
             stuck = stuck | ((right - left > width / 2) & (residual.abs() > 0.1))
             width = right - left
         y = torch.where(stuck, (left + right) / 2, newton)
-    return Search(y, left, right, width, residual)
+    return Search(y, left, right, width, best, nearest)
 
 
 def reference(at: Frame) -> Reference:
@@ -176,11 +192,18 @@ def bracket(at: Frame, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _share_quantile(units: pnn.Units, logit: Tensor) -> Tensor:
-    """Returns the logit of the share of its input at which a unit's own share has this logit."""
-    z = logistic_quantile(logit, units.low, units.high)
-    tiny = 1e-6 if z.dtype == torch.float32 else 1e-14
-    lower, upper = (z - units.low).clamp_min(tiny), (units.high - z).clamp_min(tiny)
-    return torch.where(units.width < 1e-2, logit, torch.log(lower) - torch.log(upper))
+    """Returns the logit of the share of its input at which a unit's own share has this logit.
+
+    With z from (13), z − z_A and z_B − z are softplus functions in which nothing cancels:
+
+        z − z_A = softplus(logit + log κ(D) − log(e^(G − D) + e^(logit − D))),   G = log(σ(−z_A) / σ(−z_B))
+    """
+    low, high, width, shrink = units
+    log_shrink = torch.log(shrink)
+    rise, rest = softplus_gap(low, high, width), softplus_gap(-high, -low, width)
+    lower = logit + log_shrink - torch.logaddexp(-rest, logit - width)
+    upper = rise + log_shrink - torch.logaddexp(logit, -rest)
+    return log_softplus(lower) - log_softplus(upper)
 
 
 def _inside(x: Tensor, low: Tensor, high: Tensor) -> Tensor:

@@ -81,10 +81,15 @@ def checked(model: NITS, rows: Rows, name: str = "data") -> Rows:
     return rows
 
 
+def _slice(part: Array, start: int) -> Tensor:
+    rows = part[start : start + CHECK_ROWS]
+    return rows if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
+
+
 def _refuse_nan(rows: Rows, name: str) -> None:
     missing = 0
     for start in range(0, len(rows), CHECK_ROWS):
-        part = torch.as_tensor(rows.x[start : start + CHECK_ROWS])
+        part = _slice(rows.x, start)
         missing += int((~torch.isfinite(part)).any(1).sum())
     if missing:
         raise ValueError(
@@ -100,7 +105,7 @@ def refuse_degenerate(model: NITS, rows: Rows) -> None:
     for i, head in enumerate(model.heads):
         column = sample[:, i]
         if head.kind[0] == "continuous" and bool((column == column[0]).all()) and _is_constant(rows, i):
-            value = float(column[0])
+            value = float(column[0]) + 0.0
             raise ValueError(
                 f"column {i} is constant at {value:g}, where a density would be infinite; drop it."
             )
@@ -122,7 +127,7 @@ def inside(model: NITS, rows: Rows) -> Tensor:
     """Returns which rows lie in the support, shape (N,); at the others the density is zero."""
     parts = [torch.empty(0, dtype=torch.bool)]
     for start in range(0, len(rows), CHECK_ROWS):
-        x = torch.as_tensor(rows.x[start : start + CHECK_ROWS]).to(model.low).t()[model.order]
+        x = _slice(rows.x, start).to(model.low).t()[model.order]
         possible = [
             run.head.possible(*(t[run.start : run.stop] for t in (x, model.low, model.high))).all(0)
             for run in model.runs

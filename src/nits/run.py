@@ -215,7 +215,7 @@ class Run:
             "best": self.best_state,
             "optimizer": files.optimizer_state(self.optimizer),
         }
-        counters = {name: getattr(self, name) for name in ("step", "seconds", "since_best", "recent")}
+        counters = {name: getattr(self, name) for name in ("step", "seconds", "since_best", "recent", "bad")}
         best = None if self.best == -math.inf else self.best
         files.write(
             place,

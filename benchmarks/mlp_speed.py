@@ -1,0 +1,268 @@
+"""How fast NITS-MLP trains, scores and samples, as ratios between programs timed alternately in one run.
+
+    python benchmarks/mlp_speed.py [--rounds 15] [--output benchmarks/results/mlp_speed.json]
+
+Three questions: what skipping the zero blocks saves, how far a training step is from its matrix products
+alone, and what a sampled row costs beside a scored one and beside D passes of the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nits import NITS
+from nits.weights.block_linear import BlockLinear
+
+ROOT = Path(__file__).resolve().parents[1]
+SEED = 0
+BATCH = 1024
+GEMM_SIZE = 2048
+
+Times = dict[str, list[float]]
+
+
+def alternately(programs: dict[str, Callable[[], object]], rounds: int) -> Times:
+    """Runs the programs in turn, `rounds` times after one warm-up, and returns their seconds."""
+    times: Times = {name: [] for name in programs}
+    for counted in (False, *(True,) * rounds):
+        for name, program in programs.items():
+            start = time.perf_counter()
+            program()
+            if counted:
+                times[name].append(time.perf_counter() - start)
+    return times
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Returns the median and the quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": middle, "quartile_low": low, "quartile_high": high}
+
+
+def seconds(times: Times) -> dict[str, dict[str, float]]:
+    """Returns the median and the quartiles of each program's seconds."""
+    return {name: spread(values) for name, values in times.items()}
+
+
+def ratios(times: Times, over: str, under: str, factor: float = 1.0) -> dict[str, float]:
+    """Returns the spread of time over time, taken within each round."""
+    return spread([factor * a / b for a, b in zip(times[over], times[under], strict=True)])
+
+
+def started_at_quantiles(columns: int, hidden: int, noise: float) -> tuple[NITS, Tensor]:
+    """Returns a model that follows standard normal data, with weights of size `noise` on top, and rows."""
+    torch.manual_seed(SEED)
+    model = NITS.mlp(columns, hidden=hidden, blocks=4)
+    x = torch.randn(4096, columns)
+    theta = [head.initial(x[:, i]) for i, head in enumerate(model.ordered)]
+    model.weights.start_at(torch.cat(theta))
+    last = model.weights.get_submodule("last")
+    if not isinstance(last, BlockLinear):
+        raise TypeError(f"the last layer is a {type(last).__name__}")
+    with torch.no_grad():
+        last.weight.normal_(std=noise).mul_(last.mask)
+    return model, x
+
+
+def layers(model: NITS) -> list[BlockLinear]:
+    """Returns the block-triangular layers."""
+    return [layer for layer in model.modules() if isinstance(layer, BlockLinear)]
+
+
+def made_dense(model: NITS) -> NITS:
+    """Returns a copy whose layers multiply whole masked matrices."""
+    dense = copy.deepcopy(model)
+    for layer in layers(dense):
+        layer.forward = layer.dense  # type: ignore[method-assign]
+    return dense
+
+
+def forward_and_backward(model: NITS, x: Tensor) -> Tensor:
+    """Returns the mean log-density; its gradients are left in the parameters."""
+    model.zero_grad()
+    value = model.log_prob(x).mean()
+    value.backward()
+    return value.detach()
+
+
+def largest_difference(a: NITS, b: NITS, x: Tensor) -> dict[str, float]:
+    """Returns how far log-densities and gradients lie apart, relative to the largest of each."""
+    with torch.no_grad():
+        values = a.log_prob(x), b.log_prob(x)
+    forward_and_backward(a, x)
+    forward_and_backward(b, x)
+    gradients = [
+        [p.grad for p in model.parameters() if p.grad is not None and p.grad.any()] for model in (a, b)
+    ]
+    return {
+        "log_prob": relative(*values),
+        "gradient": max(relative(g, h) for g, h in zip(*gradients, strict=True)),
+    }
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    """Returns the largest |a − b| over the largest |b|."""
+    return float((a - b).abs().max() / b.abs().max())
+
+
+def skipped_blocks(rounds: int) -> dict[str, Any]:
+    """Block-triangular against masked dense: D = 63, hidden 1024, forward and backward with the PNN."""
+    model, rows = started_at_quantiles(63, 1024, noise=0.005)
+    model.compiled, x = True, rows[:BATCH]
+    dense = made_dense(model)
+    same = largest_difference(model, dense, x)
+    programs: dict[str, Callable[[], object]] = {
+        "blocks": lambda: forward_and_backward(model, x),
+        "dense": lambda: forward_and_backward(dense, x),
+    }
+    times = alternately(programs, rounds)
+    return {
+        "what": "D=63, hidden=1024, 4 residual blocks, batch 1024, forward and backward, compiled PNN kernels",
+        "seconds": seconds(times),
+        "blocks_over_dense": ratios(times, "blocks", "dense"),
+        "target": "at most 0.75, same to 1e-4",
+        "largest_relative_difference": same,
+        "share_of_weights_multiplied": sum(m.multiplied for m in layers(model))
+        / sum(m.weight.numel() for m in layers(model)),
+    }
+
+
+def training_step(model: NITS, x: Tensor) -> Callable[[], object]:
+    """Returns one step of AdamW on these rows."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = -model.log_prob(x).mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+        optimizer.step()
+
+    return step
+
+
+def matrix_product() -> Callable[[], object]:
+    """Returns a square float32 product of 2·2048³ operations."""
+    a, b = torch.randn(2, GEMM_SIZE, GEMM_SIZE)
+    out = torch.empty(GEMM_SIZE, GEMM_SIZE)
+    return lambda: torch.mm(a, b, out=out)
+
+
+def against_the_gemm_bound(rounds: int) -> dict[str, Any]:
+    """A training step against its matrix products at the sgemm rate of the same round: D = 21, hidden 512."""
+    model, rows = started_at_quantiles(21, 512, noise=0.0)
+    model.compiled = True
+    flops = 6 * BATCH * sum(layer.multiplied for layer in layers(model))
+    gemm_flops = 2 * GEMM_SIZE**3
+    times = alternately({"sgemm": matrix_product(), "step": training_step(model, rows[:BATCH])}, rounds)
+    return {
+        "what": "D=21, hidden=512, 4 residual blocks, batch 1024: zero_grad, log_prob, backward, "
+        "clip_grad_norm_, fused AdamW, compiled PNN kernels, started at the data's quantiles",
+        "seconds": seconds(times),
+        "step_gflop": flops / 1e9,
+        "sgemm_gflop_per_s": spread([gemm_flops / t / 1e9 for t in times["sgemm"]]),
+        "step_over_bound": ratios(times, "step", "sgemm", gemm_flops / flops),
+        "target": "at most 1.8",
+    }
+
+
+def sampling(rounds: int, n: int = 4096, slow_n: int = 1024) -> dict[str, Any]:
+    """Rows sampled against rows scored, and against D passes of the network: D = 63, hidden 512."""
+    model, x = started_at_quantiles(63, 512, noise=0.005)
+    quick = copy.deepcopy(model)
+    quick.compiled = True
+    with torch.no_grad():
+        drawn = model.sample(n, generator=SEED)
+        programs: dict[str, Callable[[], object]] = {
+            "sample": lambda: model.sample(n, generator=SEED),
+            "score": lambda: model.log_prob(x[:n]),
+            "score_compiled": lambda: quick.log_prob(x[:n]),
+        }
+        times = alternately(programs, rounds)
+        few = alternately(one_pass_against_many(model, slow_n), max(3, rounds // 5))
+    return {
+        "what": f"D=63, hidden=512, 4 residual blocks, n={n} rows, no gradients",
+        "largest_value_drawn": float(drawn.abs().max()),
+        "seconds": seconds(times),
+        "sampled_over_scored_rows_per_s": ratios(times, "score", "sample"),
+        "sampled_over_scored_compiled_rows_per_s": ratios(times, "score_compiled", "sample"),
+        "target": "at least 0.4",
+        "d_passes": {
+            "what": f"n={slow_n} rows both ways: the whole network once per column, or each unit once",
+            "seconds": seconds(few),
+            "speed_up": ratios(few, "d_passes", "one_pass"),
+            "target": "at least 20",
+        },
+    }
+
+
+def one_pass_against_many(model: NITS, n: int) -> dict[str, Callable[[], object]]:
+    """Returns the two ways from uniform numbers to rows."""
+    u = torch.rand(n, model.columns, generator=torch.Generator().manual_seed(SEED))
+    return {"one_pass": lambda: model.from_uniform(u), "d_passes": lambda: model._differentiable(u, None)}
+
+
+def processor() -> str:
+    """Returns the processor's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def commit() -> str:
+    """Returns the commit that is checked out, read from .git."""
+    try:
+        head = (ROOT / ".git/HEAD").read_text().strip()
+        return (ROOT / ".git" / head[5:]).read_text().strip() if head.startswith("ref: ") else head
+    except OSError:
+        return "unknown"
+
+
+def circumstances() -> dict[str, Any]:
+    """Returns what the numbers depend on besides the code."""
+    return {
+        "command": " ".join(["python", *sys.argv]),
+        "commit": commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": SEED,
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "hardware": {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads()},
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the benchmarks and writes the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/mlp_speed.json")
+    args = parser.parse_args(argv)
+    start = time.perf_counter()
+    results: dict[str, Any] = circumstances()
+    for part in (skipped_blocks, against_the_gemm_bound, sampling):
+        results[part.__name__] = part(args.rounds)
+        print(json.dumps({part.__name__: results[part.__name__]}, indent=2), flush=True)
+    results["wall_clock_seconds"] = round(time.perf_counter() - start, 1)
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(json.dumps(results, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

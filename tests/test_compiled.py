@@ -1,0 +1,162 @@
+"""Compiled kernels give the eager numbers; without a compiler one notice is given and all goes on."""
+
+import copy
+import shutil
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from laws import some_rows
+from nits import NITS, compiled
+from nits.heads import Continuous, Quantized
+from registry import MODELS, SMALL, mlp, randomized
+
+NOTICE = "no C\\+\\+ compiler was found"
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    compiled.available.cache_clear()
+    yield
+    compiled.available.cache_clear()
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Kernels as they are before compilation, so that blocks and gradients are tested within seconds."""
+    made: list[object] = []
+
+    def keep(function: object, *, dynamic: bool) -> object:
+        made.append(function)
+        return function
+
+    monkeypatch.setattr(torch, "compile", keep)
+    monkeypatch.setattr(compiled, "_kernels", {})
+    compiled._kernel.cache_clear()
+    monkeypatch.setattr(compiled, "available", lambda: True)
+    yield made
+    compiled._kernel.cache_clear()
+
+
+def value_and_gradients(model: NITS, n: int) -> tuple[Tensor, list[Tensor]]:
+    x, context = some_rows(model, n)
+    x[0] = x[0].abs() + 1e6  # outside some supports, and far out in the others
+    value = model.log_prob_per_column(x, context)
+    outer = torch.linspace(0.5, 2, value.numel()).view_as(value)
+    parameters = [p for p in model.parameters() if p.numel()]
+    return value.detach(), list(torch.autograd.grad((value * outer)[1:].sum(), parameters))
+
+
+def assert_same(model: NITS, n: int) -> None:
+    quick = copy.deepcopy(model)
+    quick.compiled = True
+    (value, gradients), (eager, expected) = value_and_gradients(quick, n), value_and_gradients(model, n)
+    torch.testing.assert_close(value, eager, rtol=1e-4, atol=1e-4)
+    for got, wanted in zip(gradients, expected, strict=True):
+        scale = wanted.abs().max().item()
+        torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4 * scale + 1e-7)
+    x, context = some_rows(model, n)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            quick.log_prob(x, context), model.log_prob(x, context), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_a_missing_compiler_is_noticed_once(no_compiler: None) -> None:
+    with pytest.warns(UserWarning, match=NOTICE):
+        assert not compiled.available()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not compiled.available()
+
+
+def test_without_a_compiler_the_model_goes_on(no_compiler: None) -> None:
+    model = MODELS["mlp"]()
+    x, _ = some_rows(model, 5)
+    expected = model.log_prob(x)
+    model.compiled = True
+    with pytest.warns(UserWarning, match=NOTICE):
+        assert torch.equal(model.log_prob(x), expected)
+    assert torch.equal(model.log_prob(x), expected)
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++", "c++"])
+def test_any_compiler_will_do(monkeypatch: pytest.MonkeyPatch, compiler: str) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if name == compiler else None)
+    compiled.available.cache_clear()
+    assert compiled.available()
+    compiled.available.cache_clear()
+
+
+@pytest.mark.parametrize("n", [2, 127, 128, 129, 512, 1100])
+@pytest.mark.parametrize("name", ["mlp-supports", "mlp-quantized"])
+def test_blocks_change_nothing(uncompiled: list[object], name: str, n: int) -> None:
+    assert_same(MODELS[name](), n)
+    assert uncompiled
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_takes_the_kernels(uncompiled: list[object], name: str) -> None:
+    assert_same(MODELS[name](), 20)
+    assert bool(uncompiled) != (name == "independent")
+
+
+def test_one_row_and_gradients_in_x_go_the_plain_way(uncompiled: list[object]) -> None:
+    model = MODELS["mlp"]()
+    model.compiled = True
+    x, _ = some_rows(model, 3)
+    model.log_prob(x[:1])
+    (gradient,) = torch.autograd.grad(model.log_prob(x.requires_grad_()).sum(), x)
+    assert (gradient != 0).all()
+    assert not uncompiled
+
+
+def test_heads_of_one_kind_share_a_kernel(uncompiled: list[object]) -> None:
+    heads = [
+        Continuous(0.0, 1.0, SMALL),
+        Continuous(hidden=SMALL),
+        Quantized(0.0, 1.0, 4, SMALL),
+        Continuous(-1.0, 1.0, SMALL),
+        Quantized(0.0, 2.0, 4, SMALL),
+        Quantized(0.0, 2.0, 5, SMALL),
+    ]
+    assert_same(randomized(lambda: mlp(heads), 1), 20)
+    assert len(uncompiled) == 2 * 3  # with the gradient and without, for three kinds
+
+
+def test_a_second_backward_is_refused(uncompiled: list[object]) -> None:
+    """The gradient is scaled in place, so a second use must not go unnoticed."""
+    model = MODELS["mlp"]()
+    model.compiled = True
+    x, _ = some_rows(model, 4)
+    loss = model.log_prob(x).sum()
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_second_derivatives_are_refused(uncompiled: list[object]) -> None:
+    """The kernels know the first derivative only, and say so instead of leaving half of the second out."""
+    head = Continuous(hidden=(3,))
+    theta = torch.linspace(-1, 1, 18).view(9, 2).requires_grad_()
+    ends = torch.tensor([[-torch.inf]]), torch.tensor([[torch.inf]])
+    prob = compiled.log_prob(head, theta, (torch.zeros(1, 2),), *ends).exp().sum()
+    (gradient,) = torch.autograd.grad(prob, theta, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        torch.autograd.grad(gradient.sum(), theta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mlp-supports", "mlp-quantized"])
+def test_compiled_kernels_give_the_eager_numbers(name: str) -> None:
+    for n in (20, 200, 1100):
+        assert_same(MODELS[name](), n)
+
+
+@pytest.mark.slow
+def test_compiled_kernels_work_in_float64() -> None:
+    assert_same(MODELS["mlp-one-layer-pnn"]().double(), 130)
