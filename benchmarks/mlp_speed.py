@@ -131,7 +131,7 @@ def skipped_blocks(rounds: int) -> dict[str, Any]:
     }
     times = alternately(programs, rounds)
     return {
-        "what": "D=63, hidden=1024, 4 residual blocks, batch 1024, forward and backward, compiled PNN kernels",
+        "what": "D=63, hidden=1024, 4 residual blocks, batch 1024, forward and backward, compiled PNN",
         "seconds": seconds(times),
         "blocks_over_dense": ratios(times, "blocks", "dense"),
         "target": "at most 0.75, same to 1e-4",

@@ -65,7 +65,7 @@ def held_out(log_prob: np.ndarray) -> str:
 def draw(rows: np.ndarray, samples: np.ndarray, path: Path) -> None:
     """Writes pairs of columns, data on the left and samples on the right."""
     mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - after the backend is chosen
+    from matplotlib import pyplot as plt
 
     pairs = [(0, 1), (5, 0), (0, 4)]
     figure, axes = plt.subplots(len(pairs), 2, figsize=(8, 10), layout="constrained")

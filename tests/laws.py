@@ -13,6 +13,7 @@ from torch.distributions import Distribution
 
 from nits import NITS, PNN, QuantizedPNN
 from nits import model as model_module
+from nits.heads import Quantized
 from nits.weights import Independent
 from registry import seeded
 
@@ -42,7 +43,7 @@ def uniforms(model: NITS, n: int, seed: int = 300) -> Tensor:
 
 def discrete(model: NITS) -> Tensor:
     """Which columns are quantized, shape (D,)."""
-    return torch.tensor([head.kind[0] == "quantized" for head in model.heads])
+    return torch.tensor([isinstance(head, Quantized) for head in model.heads])
 
 
 def quadrature(distribution: Distribution, nodes: int = 300) -> tuple[Tensor, Tensor]:
@@ -114,10 +115,10 @@ def slope_is_the_derivative_of_to_uniform(model: NITS) -> None:
     x, context = some_rows(model, 32)
     x.requires_grad_()
     u, prob = model.to_uniform(x, context), model.log_prob_per_column(x, context).exp()
-    for i, integers in enumerate(discrete(model).tolist()):
-        if integers:
+    for i, head in enumerate(model.heads):
+        if isinstance(head, Quantized):
             up = x.detach().clone()
-            up[:, i] = (up[:, i] + 1).clamp(max=model.conditionals(x, context)[i].support.upper_bound)
+            up[:, i] = (up[:, i] + 1).clamp(max=head.bins - 1)
             rise = model.to_uniform(up, context)[:, i] - u[:, i]
             expected = (prob[:, i] + model.log_prob_per_column(up, context).exp()[:, i]) / 2
             expected = torch.where(up[:, i] == x[:, i], 0, expected)

@@ -31,7 +31,10 @@ class PlainPNN:
         for h in self.hidden:
             W = [[torch.exp(_log_weight(next(weights))) for _ in a] for _ in range(h)]
             b = [next(weights) for _ in range(h)]
-            z = [sum(w * (a_i - b_j) for w, a_i in zip(W_j, a, strict=True)) for W_j, b_j in zip(W, b, strict=True)]
+            z = [
+                sum(w * (a_i - b_j) for w, a_i in zip(W_j, a, strict=True))
+                for W_j, b_j in zip(W, b, strict=True)
+            ]
             a = [torch.sigmoid(torch.as_tensor(z_j)) for z_j in z]
         w = torch.softmax(torch.stack(list(weights)), 0)
         return (w * torch.stack(a)).sum(0)
@@ -84,7 +87,10 @@ class ExactPNN:
         for h in self.hidden:
             W = [[mpmath.exp(_exact_log_weight(next(weights))) for _ in a] for _ in range(h)]
             b = [next(weights) for _ in range(h)]
-            z = [sum(w * (a_i - b_j) for w, a_i in zip(W_j, a, strict=True)) for W_j, b_j in zip(W, b, strict=True)]
+            z = [
+                sum(w * (a_i - b_j) for w, a_i in zip(W_j, a, strict=True))
+                for W_j, b_j in zip(W, b, strict=True)
+            ]
             a = [_sigmoid(z_j) for z_j in z]
             slope = [
                 a_j * (1 - a_j) * sum(w * s for w, s in zip(W_j, slope, strict=True))

@@ -211,8 +211,8 @@ from test_training import QUICK, rows, small, weights
 import nits
 place = Path(sys.argv[1])
 model = small(dropout=0.1)
-nits.fit(model, rows(), max_steps=1500, recipe=QUICK, progress=False, checkpoint=place, checkpoint_minutes=0.0002,
-         resume=place if place.exists() else None)
+nits.fit(model, rows(), max_steps=1500, recipe=QUICK, progress=False, checkpoint=place,
+         checkpoint_minutes=0.0002, resume=place if place.exists() else None)
 torch.save(weights(model), sys.argv[2])
 """
 
@@ -372,7 +372,7 @@ def test_history_keeps_and_plots_every_figure() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["moons", "checkerboard"])
 def test_a_trained_model_makes_unseen_rows_uniform(name: str) -> None:
-    """Fails by chance 1 in 10⁴ times per column if the model is the truth; it is near enough for 1500 rows."""
+    """Fails by chance 1 in 10⁴ times per column if the model is the truth, as 1500 rows see it."""
     stats = pytest.importorskip("scipy.stats")
     density = toy.density(name)
     x = density.sample(40_000, torch.Generator().manual_seed(0))

@@ -58,7 +58,7 @@ class NITS(nn.Module):
         self.compiled = False
         self.register_buffer("order", torch.tensor(positions), persistent=False)
         for name in ("low", "high"):
-            ends = torch.tensor([[getattr(head, name)] for head in self.ordered])
+            ends = torch.tensor([[float(getattr(head, name))] for head in self.ordered])
             self.register_buffer(name, ends, persistent=False)
         self.runs = tuple(_runs(self.ordered))
 
@@ -118,12 +118,16 @@ class NITS(nn.Module):
     def from_uniform(self, u: Tensor, context: Tensor | None = None) -> Tensor:
         """Returns x with to_uniform(x) = u, at the cost of about one evaluation of the network.
 
-        Where gradients are recorded they flow to u and to the weights, at the cost of D evaluations.
+        If u requires gradients they flow to it and to the weights, at the cost of D evaluations.
         """
         u, context = self._checked(checks.probability(checks.real("u", u)), context)
-        step = self._differentiable if torch.is_grad_enabled() else self._from_uniform
-        chunks = [step(*chunk) for chunk in self._chunks(u, context)]
-        return torch.cat(chunks)[:, self.order.argsort()]
+        return self._inverse(u, context, differentiable=u.requires_grad)
+
+    def _inverse(self, u: Tensor, context: Tensor | None, *, differentiable: bool) -> Tensor:
+        with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
+            step = self._differentiable if torch.is_grad_enabled() else self._from_uniform
+            chunks = [step(*chunk) for chunk in self._chunks(u, context)]
+            return torch.cat(chunks)[:, self.order.argsort()]
 
     def sample(
         self,
@@ -150,11 +154,12 @@ class NITS(nn.Module):
         *,
         quasi: bool = False,
     ) -> Tensor:
-        """Draws n rows that carry gradients to the weights; see `sample`."""
+        """Draws n rows that carry gradients to the weights, at the cost of D evaluations; see `sample`."""
         checks.positive("n", n)
         if context is not None and context.dim() == 1:
             context = context.expand(n, -1)
-        return self.from_uniform(self._uniform(n, generator, quasi=quasi), context)
+        u, context = self._checked(self._uniform(n, generator, quasi=quasi), context)
+        return self._inverse(u, context, differentiable=True)
 
     def _uniform(self, n: int, generator: torch.Generator | int | None, *, quasi: bool) -> Tensor:
         generator = private_generator(generator, self.low.device)
