@@ -183,6 +183,17 @@ def round_trip_to_uniform(model: NITS) -> None:
         assert (error <= tolerance * (1 + (x.abs() * slope)[:, ~integers])).all()
 
 
+def to_uniform_gives_probabilities(model: NITS) -> None:
+    """0 ≤ u ≤ 1 however far out x lies, so that from_uniform takes it back."""
+    for candidate in (model, double(model)):
+        x, context = some_rows(candidate, 300)
+        with torch.no_grad():
+            for scale in (1, 10, 100):
+                u = candidate.to_uniform(torch.where(discrete(model), x, scale * x), context)
+                assert u.min() >= 0
+                assert u.max() <= 1
+
+
 def looks_only_at_the_columns_before(model: NITS) -> None:
     """∂θ_i/∂x_j is exactly zero for j ≥ i, not zero for each j < i, in modelling order; no output is dead."""
     n = 64
@@ -434,6 +445,7 @@ LAWS: tuple[Law, ...] = (
     increases,
     round_trip_from_uniform,
     round_trip_to_uniform,
+    to_uniform_gives_probabilities,
     looks_only_at_the_columns_before,
     later_columns_change_nothing,
     chain_rule,

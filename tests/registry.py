@@ -60,11 +60,11 @@ def mlp(heads: list[Head] | int, context: int = 0, order: list[int] | None = Non
 
 
 MODELS: dict[str, Callable[[], NITS]] = {
-    "independent": lambda: randomized(lambda: NITS.independent([*real(2), *mixed_kinds()]), 1),
-    "mlp": lambda: randomized(lambda: mlp(real(5)), 2),
-    "mlp-paper-heads": lambda: randomized(lambda: mlp(3), 3),
+    "independent": lambda: randomized(lambda: NITS.independent(mixed_kinds()), 1),
+    "mlp": lambda: randomized(lambda: mlp(real(4)), 2),
+    "mlp-paper-heads": lambda: randomized(lambda: mlp(2), 3),
     "mlp-one-column": lambda: randomized(lambda: mlp(real(1)), 4),
-    "mlp-context": lambda: randomized(lambda: mlp(real(4), context=3), 5),
+    "mlp-context": lambda: randomized(lambda: mlp(real(3), context=3), 5),
     "mlp-one-column-context": lambda: randomized(lambda: mlp(real(1), context=2), 6),
     "mlp-permuted": lambda: randomized(lambda: mlp(mixed_supports(), order=[3, 0, 4, 2, 1]), 7),
     "mlp-supports": lambda: randomized(lambda: mlp(mixed_supports()), 8),

@@ -20,6 +20,9 @@ from nits.weights import Independent, MaskedMLP, WeightModel
 CHUNK_BYTES = 2**27
 """How much memory the weights of one chunk of rows may take where no gradient is recorded."""
 
+SAMPLED_AT_ONCE = 8192
+"""How many rows are drawn together: one column's weights are held at a time, so more fit than in scoring."""
+
 PNNS_AT_ONCE = 8192
 """How many PNNs are evaluated side by side: enough to be quick, few enough for the cache."""
 
@@ -126,7 +129,7 @@ class NITS(nn.Module):
     def _inverse(self, u: Tensor, context: Tensor | None, *, differentiable: bool) -> Tensor:
         with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
             step = self._differentiable if torch.is_grad_enabled() else self._from_uniform
-            chunks = [step(*chunk) for chunk in self._chunks(u, context)]
+            chunks = [step(*chunk) for chunk in self._chunks(u, context, rows=SAMPLED_AT_ONCE)]
             return torch.cat(chunks)[:, self.order.argsort()]
 
     def sample(
@@ -177,10 +180,12 @@ class NITS(nn.Module):
         context = checks.context(context, len(x), self.weights.context, self.low)
         return x, context
 
-    def _chunks(self, x: Tensor, context: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Yields rows and their context, transposed, in chunks whose weights fit CHUNK_BYTES."""
+    def _chunks(
+        self, x: Tensor, context: Tensor | None, rows: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Yields rows and their context, transposed, so many at once, or as many as fit CHUNK_BYTES."""
         per_row = sum(self.weights.outputs) * x.element_size()
-        size = len(x) if torch.is_grad_enabled() else max(1024, CHUNK_BYTES // per_row)
+        size = len(x) if torch.is_grad_enabled() else rows or max(1024, CHUNK_BYTES // per_row)
         for start in range(0, max(len(x), 1), max(size, 1)):
             part = None if context is None else context[start : start + size].t()
             yield x[start : start + size], part

@@ -126,12 +126,16 @@ def log_density(at: Frame, x: Tensor) -> Tensor:
     return _log_density(at, _trace(at, x))
 
 
-def cdf_and_log_density(at: Frame, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns N(x), 1 − N(x) and log ν(x) for the price of one evaluation of F."""
+def cdf_and_density(at: Frame, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns N(x), 1 − N(x) and ν(x) for the price of one evaluation of F; ν(x) may underflow to zero."""
     points = _trace(at, x)
+    slope = _slope(at.first.units, points[0], at.first.weight)
+    for layer, point in zip(at.deep, points[1:], strict=True):
+        mixture = (layer.weight * (torch.exp(layer.log_rise) * slope)).sum(1) / layer.mixed
+        slope = _slope(layer.units, point, layer.units.width * mixture)
     share = torch.exp(at.log_share)
     below, above = points[-1].below, points[-1].above
-    return (share * below).sum(0), (share * above).sum(0), _log_density(at, points)
+    return (share * below).sum(0), (share * above).sum(0), (share * slope).sum(0)
 
 
 def log_mass(at: Frame, s: Tensor, t: Tensor) -> Tensor:
@@ -271,6 +275,11 @@ def _log_density(at: Frame, points: list[Point]) -> Tensor:
     for layer, point in zip(at.deep, points[1:], strict=True):
         rise = _log_slope(layer.units, point, torch.log(layer.units.width) + _log_mix(layer, rise))
     return torch.logsumexp(at.log_share + rise, 0)
+
+
+def _slope(units: Units, point: Point, dz: Tensor) -> Tensor:
+    """Returns f′ = σ′(z) z′ / (σ(z_B) − σ(z_A)), through (7)."""
+    return torch.exp(point.log_fall + point.log_climb) * (dz / units.shrink)
 
 
 def _log_slope(units: Units, point: Point, log_dz: Tensor) -> Tensor:

@@ -82,9 +82,8 @@ def quantile(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
 
 def _polish(at: Frame, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
     """Takes one plain Newton step, and keeps it where it brings N nearer to u."""
-    below, above, log_density = pnn.cdf_and_log_density(at, x)
+    below, above, density = pnn.cdf_and_density(at, x)
     error = torch.where(u < 0.5, below - u, u_above - above)
-    density = torch.exp(log_density).clamp_min(torch.finfo(x.dtype).tiny)
     moved = _inside(x - error / density, at.low, at.high)
     moved = torch.where(torch.isfinite(moved), moved, x)
     below, above = pnn.cdf(at, moved)
@@ -94,8 +93,8 @@ def _polish(at: Frame, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
 
 def _with_gradient(at: Frame, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
     """Returns x with the implicit gradient: ∂x/∂u = 1 / ν(x), ∂x/∂θ = −(∂N/∂θ) / ν(x)."""
-    below, above, log_density = pnn.cdf_and_log_density(at, x)
-    density = torch.exp(log_density.detach()).clamp_min(torch.finfo(x.dtype).tiny)
+    below, above, density = pnn.cdf_and_density(at, x)
+    density = density.detach().clamp_min(torch.finfo(x.dtype).tiny)
     residual = torch.where(u < 0.5, below - u, u_above - above)
     return x - (residual - residual.detach()) / density
 
@@ -131,7 +130,7 @@ def _solve_open(at: Frame, ref: Reference, search: Search, target: Tensor) -> Te
 def _is_open(search: Search) -> Tensor:
     """Returns which roots are neither close nor caught between two neighbouring numbers."""
     eps = torch.finfo(search.y.dtype).eps
-    room = search.right - search.left > 2 * eps * (search.left.abs() + search.right.abs())
+    room = search.right - search.left > 16 * eps * (search.left.abs() + search.right.abs())
     return room & ~(search.residual.abs() < CLOSE[search.y.dtype])
 
 
@@ -149,14 +148,13 @@ def _advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: t
     count, check_every = steps
     for step in range(1, count + 1):
         x = _inside(ref.x(y), at.low, at.high)
-        below, above, log_density = pnn.cdf_and_log_density(at, x)
-        log_below, log_above = torch.log(below), torch.log(above)
-        residual = log_below - log_above - target
+        below, above, density = pnn.cdf_and_density(at, x)
+        residual = torch.log(below) - torch.log(above) - target
         left, right = torch.where(residual < 0, y, left), torch.where(residual < 0, right, y)
         nearer = residual.abs() < nearest.abs()
         best, nearest = torch.where(nearer, y, best), torch.where(nearer, residual, nearest)
         # d(logit N)/dy = ν / (N (1 − N)) · dx/dy
-        newton = y - residual * torch.exp(log_below + log_above - log_density) * ref.slope(x)
+        newton = y - residual * (below * above / density) * ref.slope(x)
         stuck = ~((newton >= left) & (newton <= right))
         if step % check_every == 0:
             stuck = stuck | ((right - left > width / 2) & (residual.abs() > 0.1))

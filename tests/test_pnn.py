@@ -1,0 +1,300 @@
+"""The recursion: mass one, agreement with the oracle, precision, and nothing that is not a number."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from oracle import ExactPNN, PlainPNN
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from nits import PNN, QuantizedPNN, pnn, pnn_parameters
+
+inf = math.inf
+SUPPORTS = {
+    "[a, b]": (-1.0, 2.0),
+    "[a, ∞)": (-1.0, inf),
+    "(−∞, b]": (-inf, 2.0),
+    "(−∞, ∞)": (-inf, inf),
+}
+HIDDEN = [(8,), (16, 16), (4, 5, 6)]
+every_support = pytest.mark.parametrize(("low", "high"), list(SUPPORTS.values()), ids=list(SUPPORTS))
+every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+every_scale = pytest.mark.parametrize("scale", [1, 10, 100])
+every_hidden = pytest.mark.parametrize("hidden", HIDDEN, ids=str)
+# The full figure of 10,000 θ per case is slow; the fast suite takes the first few hundred of the same θ.
+few_and_many = pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+
+
+def weights(n: int, scale: float = 1.0, hidden: tuple[int, ...] = (16, 16), seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return scale * torch.randn(n, pnn_parameters(hidden), generator=generator, dtype=torch.float64)
+
+
+def points(low: float, high: float, shape: tuple[int, ...], scale: float, seed: int = 1) -> Tensor:
+    """Points of the support: uniform if it is finite, else at distances from scale/1000 to scale × 1000."""
+    generator = torch.Generator().manual_seed(seed)
+    u, e, z = (f(shape, generator=generator, dtype=torch.float64) for f in (torch.rand, torch.rand, torch.randn))
+    far = z * scale * 10 ** (6 * e - 3)
+    if math.isfinite(low) and math.isfinite(high):
+        return low + (high - low) * u
+    if math.isfinite(low):
+        return low + far.abs()
+    return high - far.abs() if math.isfinite(high) else far
+
+
+def pieces(low: float, high: float, shape: tuple[int, int], scale: float, dtype: torch.dtype) -> Tensor:
+    """Edges of a random partition of the support, increasing down the first dimension."""
+    inner = points(low, high, shape, scale).to(dtype).sort(0).values
+    ends = [torch.full((1, shape[1]), end, dtype=dtype) for end in (low, high)]
+    return torch.cat([ends[0], inner, ends[1]])
+
+
+def total(mass: Tensor) -> Tensor:
+    return mass.double().sum(0)
+
+
+# Mass one.
+
+
+@every_dtype
+@every_scale
+@every_support
+def test_mass_over_the_support_is_one(low: float, high: float, scale: int, dtype: torch.dtype) -> None:
+    d = PNN(weights(10_000, scale).to(dtype), low, high)
+    tolerance = 1e-6 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(
+        d.log_mass(d.low, d.high).double().exp(), torch.ones(10_000).double(), atol=tolerance, rtol=0
+    )
+
+
+@few_and_many
+@every_dtype
+@every_scale
+@every_support
+def test_probabilities_below_and_above_any_point_add_up_to_one(
+    low: float, high: float, scale: int, dtype: torch.dtype, n: int
+) -> None:
+    d, x = PNN(weights(n, scale).to(dtype), low, high), points(low, high, (8, n), scale).to(dtype)
+    below, above = d.cdf(x), d.survival(x)
+    assert (below.min() >= 0) and (above.min() >= 0)
+    error = (below.double() + above.double() - 1).abs().max()
+    assert error < (1e-6 if dtype == torch.float32 else 1e-12)
+
+
+@few_and_many
+@every_dtype
+@every_scale
+@every_support
+def test_masses_of_the_pieces_of_a_partition_add_up_to_one(
+    low: float, high: float, scale: int, dtype: torch.dtype, n: int
+) -> None:
+    edges = pieces(low, high, (8, n), scale, dtype)
+    mass = PNN(weights(n, scale).to(dtype), low, high).log_mass(edges[:-1], edges[1:]).double().exp()
+    # Nine rounded numbers are added: the figure for a pmf holds.
+    assert (total(mass) - 1).abs().max() < (1e-5 if dtype == torch.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("n", [100, pytest.param(10_000, marks=pytest.mark.slow)])
+@every_dtype
+@every_scale
+def test_pmf_of_256_bins_sums_to_one(scale: int, dtype: torch.dtype, n: int) -> None:
+    for theta in weights(n, scale).to(dtype).split(500):
+        pmf = QuantizedPNN(theta, -1.0, 2.0, 256).probs.double()
+        assert (pmf.sum(-1) - 1).abs().max() < (1e-5 if dtype == torch.float32 else 1e-12)
+
+
+@every_support
+def test_cdf_increases_from_zero_to_one(low: float, high: float) -> None:
+    x = pieces(low, high, (200, 20), 1.0, torch.float64)
+    cdf = PNN(weights(20), low, high).cdf(x)
+    assert (cdf[0] == 0).all()
+    torch.testing.assert_close(cdf[-1], torch.ones(20).double(), atol=1e-15, rtol=0)
+    assert (cdf.diff(dim=0) >= 0).all()
+
+
+# Agreement with the oracle.
+
+
+def test_number_of_parameters() -> None:
+    assert [pnn_parameters(hidden) for hidden in HIDDEN] == [8 + 8 + 8, 320, 4 + 4 + 20 + 5 + 30 + 6 + 6]
+
+
+@every_hidden
+def test_unpacking_puts_every_weight_in_one_place(hidden: tuple[int, ...]) -> None:
+    theta = torch.arange(pnn_parameters(hidden))
+    layers, last = pnn.unpack(theta, hidden)
+    assert layers[0][0].shape == hidden[:1]
+    assert [A.shape for A, _ in layers[1:]] == [(h, below) for below, h in zip(hidden, hidden[1:], strict=False)]
+    parts = [part.flatten() for layer in layers for part in layer]
+    assert torch.cat([*parts, last]).tolist() == theta.tolist()
+
+
+@every_hidden
+def test_values_and_gradients_are_the_oracles(hidden: tuple[int, ...]) -> None:
+    theta = weights(5, hidden=hidden).requires_grad_()
+    low, high = (torch.full((5,), end, dtype=torch.float64, requires_grad=True) for end in (-1.0, 2.0))
+    x, t = (points(-1.0, 2.0, (5,), 1.0, seed).requires_grad_() for seed in (3, 4))
+    s, t = torch.minimum(x, t), torch.maximum(x, t)
+    ours, oracle = PNN(theta, low, high, hidden), PlainPNN(theta, low, high, hidden)
+    for value, expected in [
+        (ours.cdf(x), oracle.cdf(x)),
+        (ours.log_prob(x), oracle.log_prob(x)),
+        (ours.log_mass(s, t), oracle.log_mass(s, t)),
+    ]:
+        torch.testing.assert_close(value, expected, atol=1e-11, rtol=1e-11)
+        inputs = (theta, x, low, high)
+        grads, expected_grads = (
+            torch.autograd.grad(f.sum(), inputs, retain_graph=True) for f in (value, expected)
+        )
+        for grad, expected_grad in zip(grads, expected_grads, strict=True):
+            torch.testing.assert_close(grad, expected_grad, atol=1e-9, rtol=1e-9)
+
+
+@every_hidden
+@every_dtype
+@every_support
+def test_everything_is_as_precise_as_its_dtype(
+    low: float, high: float, dtype: torch.dtype, hidden: tuple[int, ...]
+) -> None:
+    # Relative precision of a probability is absolute precision of its logarithm.
+    theta = weights(1, hidden=hidden)[0].to(dtype)
+    ours, exact = PNN(theta, low, high, hidden), ExactPNN(theta, low, high, hidden)
+    tolerance = 2e-5 if dtype == torch.float32 else 5e-14
+    for number in (max(low, -40.0) + 1e-3, -0.5, 0.7, min(high, 40.0) - 1e-3):
+        x = torch.tensor(number, dtype=dtype)
+        at = x.item()
+        assert ours.log_prob(x).item() == pytest.approx(exact.log_prob(at), abs=tolerance)
+        assert ours.cdf(x).item() == pytest.approx(exact.cdf(at), rel=tolerance)
+        assert ours.survival(x).item() == pytest.approx(exact.survival(at), rel=tolerance)
+
+
+@every_dtype
+@pytest.mark.parametrize(
+    ("low", "high"), [*SUPPORTS.values(), (-300.0, 300.0), (-1e6, 1e6)], ids=[*SUPPORTS, "wide", "very wide"]
+)
+def test_mass_of_a_narrow_bin_keeps_its_digits_in_the_tails(low: float, high: float, dtype: torch.dtype) -> None:
+    theta = weights(2, seed=5).to(dtype)
+    for start in (-60.0, -8.0, -0.99, 0.5, 1.99, 8.0, 60.0):
+        s = torch.tensor(start, dtype=dtype)
+        # Next to ±60 the numbers of float32 are 4e-6 apart: the next one is the narrowest bin there is.
+        t = torch.maximum(s + 1e-6, torch.nextafter(s, torch.tensor(inf, dtype=dtype)))
+        if s < low or t > high:
+            continue
+        for row in theta:
+            expected = ExactPNN(row, low, high).log_mass(s.item(), t.item())
+            got = PNN(row, low, high).log_mass(s, t).item()
+            assert math.expm1(got - expected) == pytest.approx(0, abs=1e-4 if dtype == torch.float32 else 1e-12)
+
+
+def test_one_wide_interval_does_not_spoil_a_deep_and_flat_network() -> None:
+    # Rises of 1e-9 a layer: σ(z_B) − σ(z_A) is far under the rounding of σ itself.
+    hidden = (4, 4, 4)
+    theta = weights(1, hidden=hidden)[0]
+    theta[: 4] += 15.0
+    theta = theta.float()
+    ours, exact = PNN(theta, -1.0, 2.0, hidden), ExactPNN(theta, -1.0, 2.0, hidden, digits=120)
+    for number in (-0.9, 0.1, 1.9):
+        x = torch.tensor(number)
+        assert ours.log_prob(x).item() == pytest.approx(exact.log_prob(x.item()), abs=1e-5)
+        assert ours.cdf(x).item() == pytest.approx(exact.cdf(x.item()), rel=1e-5)
+
+
+def test_neighbouring_pieces_agree_with_the_whole() -> None:
+    d, s, t = PNN(weights(50), -1.0, 2.0), torch.tensor(0.1).double(), torch.tensor(0.3).double()
+    middle = (s + t) / 2
+    halves = torch.logaddexp(d.log_mass(s, middle), d.log_mass(middle, t))
+    torch.testing.assert_close(halves, d.log_mass(s, t), atol=1e-12, rtol=0)
+
+
+# Finite values and gradients, whatever θ.
+
+
+def finite_gradients(value: Tensor, inputs: list[Tensor]) -> bool:
+    finite = value[torch.isfinite(value)].sum()
+    grads = torch.autograd.grad(finite, inputs, retain_graph=True, allow_unused=True)
+    return all(grad is None or bool(torch.isfinite(grad).all()) for grad in grads)
+
+
+@few_and_many
+@every_dtype
+@every_scale
+@every_support
+def test_no_value_and_no_gradient_is_lost(
+    low: float, high: float, scale: int, dtype: torch.dtype, n: int
+) -> None:
+    theta = weights(n, scale).to(dtype).requires_grad_()
+    low_end, high_end = (torch.full((n,), end, dtype=dtype, requires_grad=True) for end in (low, high))
+    edges = pieces(low, high, (6, n), scale, dtype)
+    x = edges[1:-1].clone().requires_grad_()
+    edges = torch.cat([low_end[None], x, high_end[None]])
+    ours = PNN(theta, low_end, high_end)
+    double = PNN(theta.detach().double(), low_end.detach().double(), high_end.detach().double())
+    y, wide = x.detach().double(), edges.detach().double()
+    for value, reference in [
+        (ours.log_prob(x), double.log_prob(y)),
+        (ours.cdf(x), double.cdf(y)),
+        (ours.log_mass(edges[:-1], edges[1:]), double.log_mass(wide[:-1], wide[1:])),
+    ]:
+        assert not torch.isnan(value).any()
+        assert (value < inf).all()
+        assert torch.isfinite(value[torch.isfinite(reference)]).all()
+        assert finite_gradients(value, [theta, x, low_end, high_end])
+
+
+@every_dtype
+def test_gradients_survive_the_ends_of_the_support_and_empty_intervals(dtype: torch.dtype) -> None:
+    theta = weights(20).to(dtype).requires_grad_()
+    ends = [torch.full((20,), end, dtype=dtype, requires_grad=True) for end in (-1.0, 2.0)]
+    d = PNN(theta, *ends)
+    for x in (d.low, d.high):
+        assert finite_gradients(d.log_prob(x), [theta, *ends])
+        assert finite_gradients(d.cdf(x), [theta, *ends])
+    empty = d.log_mass(d.low, d.low)
+    assert (empty == -inf).all()
+    assert finite_gradients(torch.cat([empty, d.log_mass(d.low, d.high)]), [theta, *ends])
+
+
+@every_support
+def test_gradients_by_finite_differences(low: float, high: float) -> None:
+    hidden = (3, 2)
+    theta = weights(2, hidden=hidden, seed=7).requires_grad_()
+    ends = [torch.full((2,), end, dtype=torch.float64) for end in (low, high)]
+    finite = [end.requires_grad_() for end in ends if math.isfinite(end[0].item())]
+    x, t = (torch.tensor(pair, dtype=torch.float64, requires_grad=True) for pair in ([-0.5, 0.4], [0.6, 1.9]))
+
+    def check(function: Callable[[PNN], Tensor], *at: Tensor) -> None:
+        def value(*inputs: Tensor) -> Tensor:
+            return function(PNN(theta, *ends, hidden=hidden))
+
+        assert gradcheck(value, (theta, *at, *finite), eps=1e-7, atol=1e-6)
+
+    check(lambda d: d.log_prob(x), x)
+    check(lambda d: d.cdf(x), x)
+    check(lambda d: d.survival(x), x)
+    check(lambda d: d.log_mass(x, t), x, t)
+
+
+# The weights.
+
+
+def test_log_weights_are_bounded_decreasing_and_invertible() -> None:
+    A = torch.linspace(-300, 300, 20_001, dtype=torch.float64)
+    log_weight = pnn.log_weights(A)
+    assert log_weight.abs().max() < pnn.LOG_WEIGHT_BOUND
+    assert (log_weight.diff() < 0).all()
+    inner = A.abs() < 200
+    torch.testing.assert_close(pnn.from_log_weights(log_weight)[inner], A[inner], rtol=1e-10, atol=1e-10)
+
+
+def test_log_weights_are_minus_A_within_one_percent_up_to_2_8() -> None:
+    A = torch.linspace(-2.8, 2.8, 101, dtype=torch.float64)
+    torch.testing.assert_close(pnn.log_weights(A), -A, rtol=0.01, atol=1e-12)
+
+
+@every_dtype
+def test_weights_stay_in_range_for_any_theta(dtype: torch.dtype) -> None:
+    A = torch.tensor([-1e15, 1e15, 0.0], dtype=dtype)
+    W = torch.exp(pnn.log_weights(A))
+    torch.testing.assert_close(W, torch.exp(torch.tensor([20.0, -20.0, 0.0], dtype=dtype)), rtol=1e-5, atol=0)

@@ -1,0 +1,238 @@
+"""Quantiles: round trips, few evaluations, implicit gradients, and hard cases."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from test_pnn import SUPPORTS, every_dtype, every_hidden, every_scale, every_support, weights
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from nits import PNN, pnn, pnn_parameters, roots
+
+inf = math.inf
+
+
+def probabilities(dtype: torch.dtype, n: int) -> Tensor:
+    """From 1e-6 to 1 − 1e-6, dense at both ends, shape (21, n)."""
+    u = torch.sigmoid(torch.linspace(math.log(1e-6), -math.log(1e-6), 21, dtype=torch.float64))
+    return u.clamp(1e-6, 1 - 1e-6).to(dtype)[:, None].expand(21, n)
+
+
+def spacing(x: Tensor) -> Tensor:
+    return torch.finfo(x.dtype).eps * x.abs()
+
+
+@every_dtype
+@every_support
+def test_cdf_of_the_quantile_is_the_probability(low: float, high: float, dtype: torch.dtype) -> None:
+    d, u = PNN(weights(200).to(dtype), low, high), probabilities(dtype, 200)
+    assert (d.cdf(d.icdf(u)) - u).abs().max() <= (5e-7 if dtype == torch.float32 else 1e-12)
+
+
+@pytest.mark.slow
+@every_dtype
+@every_support
+def test_cdf_of_the_quantile_for_ten_thousand_pnns(low: float, high: float, dtype: torch.dtype) -> None:
+    for theta in weights(10_000).to(dtype).split(1000):
+        d, u = PNN(theta, low, high), probabilities(dtype, 1000)
+        x = d.icdf(u)
+        # No x of this dtype need be nearer than half its spacing, which a steep density magnifies.
+        room = (5e-7 if dtype == torch.float32 else 1e-12) + d.log_prob(x).exp() * spacing(x)
+        assert ((d.cdf(x) - u).abs() <= room).all()
+
+
+@every_hidden
+@every_support
+def test_quantile_of_the_cdf_is_the_point(low: float, high: float, hidden: tuple[int, ...]) -> None:
+    d = PNN(weights(20, hidden=hidden), low, high, hidden)
+    x = torch.linspace(-0.9, 1.9, 30, dtype=torch.float64)[:, None].expand(30, 20)
+    # u is rounded to eps, and that moves x by eps over the density.
+    room = 1e-12 + 1e-14 / d.log_prob(x).exp()
+    assert ((d.icdf(d.cdf(x)) - x).abs() < room).all()
+
+
+@every_dtype
+@every_support
+def test_small_probabilities_keep_their_relative_precision(low: float, high: float, dtype: torch.dtype) -> None:
+    u = torch.logspace(-30, -1, 30, dtype=dtype)[:, None].expand(30, 50)
+    d = PNN(weights(50).to(dtype), low, high)
+    x = d.icdf(u)
+    inside = (x > low) if math.isfinite(low) else torch.ones_like(x, dtype=torch.bool)
+    room = 2e-5 if dtype == torch.float32 else 1e-11
+    steep = d.log_prob(x).exp() * spacing(x) * 2
+    assert ((d.cdf(x) - u).abs() <= room * u + steep)[inside].all()
+
+
+@every_dtype
+@every_scale
+@every_support
+def test_quantiles_of_wild_weights_are_inside_the_support(
+    low: float, high: float, scale: int, dtype: torch.dtype
+) -> None:
+    d = PNN(weights(100, scale).to(dtype), low, high)
+    x = d.icdf(probabilities(dtype, 100))
+    assert torch.isfinite(x).all()
+    assert ((x >= low) & (x <= high)).all()
+
+
+@every_support
+def test_quantiles_of_steep_weights_are_right_to_rounding_of_x(low: float, high: float) -> None:
+    # N jumps within the spacing of x here, so N(x) = u cannot be had; u must lie inside the jump.
+    d, u = PNN(weights(200, 10), low, high), probabilities(torch.float64, 200)
+    x = d.icdf(u)
+    step = 100 * spacing(x)
+    assert (d.cdf(x - step) <= u + 1e-12).all()
+    assert (d.cdf(x + step) >= u - 1e-12).all()
+
+
+@every_dtype
+def test_a_gap_between_two_spikes(dtype: torch.dtype) -> None:
+    # On the plateau at ½ the density underflows, so a Newton step could leap anywhere.
+    A = pnn.from_log_weights(torch.log(torch.tensor([1e4, 1e4], dtype=torch.float64)))
+    theta = torch.cat([A, torch.tensor([-5.0, 5.0, 0.0, 0.0], dtype=torch.float64)]).to(dtype)
+    u = torch.tensor([1e-4, 0.25, 0.4999, 0.5001, 0.75, 0.9999], dtype=dtype)
+    x = PNN(theta, -inf, inf, hidden=(2,)).icdf(u)
+    expected = torch.tensor([-5.0, -5, -5, 5, 5, 5], dtype=dtype)
+    torch.testing.assert_close(x, expected, atol=2e-3, rtol=0)
+    plateau = PNN(theta, -inf, inf, hidden=(2,)).icdf(torch.tensor(0.5, dtype=dtype))
+    assert -5.01 < plateau < 5.01
+
+
+@every_support
+def test_probabilities_zero_and_one_are_the_ends(low: float, high: float) -> None:
+    d = PNN(weights(3), low, high)
+    assert d.icdf(torch.zeros(3).double()).tolist() == [low] * 3
+    assert d.icdf(torch.ones(3).double()).tolist() == [high] * 3
+
+
+def test_nan_gives_nan_and_leaves_the_others_alone() -> None:
+    d = PNN(weights(1)[0], -inf, inf)
+    u = torch.tensor([0.2, math.nan, 0.7], dtype=torch.float64)
+    x = d.icdf(u)
+    assert torch.isnan(x).tolist() == [False, True, False]
+    torch.testing.assert_close(x[[0, 2]], d.icdf(u[[0, 2]]), rtol=1e-14, atol=0)
+
+
+def test_a_batch_of_one_is_a_row_of_a_batch() -> None:
+    theta, u = weights(40, 3), torch.rand(40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    together = PNN(theta, -1.0, inf).icdf(u)
+    alone = torch.stack([PNN(theta[i], -1.0, inf).icdf(u[i]) for i in range(40)])
+    torch.testing.assert_close(together, alone, rtol=1e-12, atol=1e-12)
+
+
+@every_support
+def test_gradients_by_finite_differences(low: float, high: float) -> None:
+    hidden = (3, 2)
+    theta = weights(2, hidden=hidden, seed=7).requires_grad_()
+    ends = [torch.full((2,), end, dtype=torch.float64) for end in (low, high)]
+    finite = [end.requires_grad_() for end in ends if math.isfinite(end[0].item())]
+    u = torch.tensor([[0.1, 0.4], [0.5, 0.93]], dtype=torch.float64, requires_grad=True)
+
+    def quantile(*inputs: Tensor) -> Tensor:
+        return PNN(theta, *ends, hidden=hidden).icdf(u)
+
+    assert gradcheck(quantile, (theta, u, *finite), eps=1e-7, atol=1e-6)
+
+
+@every_dtype
+@every_scale
+@every_support
+def test_gradients_are_finite(low: float, high: float, scale: int, dtype: torch.dtype) -> None:
+    theta = weights(50, scale).to(dtype).requires_grad_()
+    x = PNN(theta, low, high).rsample((4,), torch.Generator().manual_seed(2))
+    (grad,) = torch.autograd.grad(x.sum(), theta)
+    assert not torch.isnan(grad).any()
+
+
+@every_hidden
+@every_scale
+@every_support
+def test_bracket_holds_the_root(low: float, high: float, scale: int, hidden: tuple[int, ...]) -> None:
+    d, u = PNN(weights(100, scale, hidden), low, high, hidden), probabilities(torch.float64, 100)
+    left, right = roots.bracket(d.frame, torch.logit(u).T)
+    assert torch.isfinite(left).all()
+    assert torch.isfinite(right).all()
+    assert (d.cdf(left.T) <= u + 1e-9).all()
+    assert (d.cdf(right.T) >= u - 1e-9).all()
+
+
+class Count:
+    """Counts the points at which F is evaluated."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.points = 0
+        for name in ("cdf", "cdf_and_log_density", "log_density"):
+            monkeypatch.setattr(pnn, name, self._counted(getattr(pnn, name)))
+
+    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(at: pnn.Frame, x: Tensor) -> Any:
+            self.points += x.numel()
+            return function(at, x)
+
+        return counted
+
+
+def bisection(d: PNN, u: Tensor, tolerance: float) -> int:
+    """Returns how many evaluations of N bisection of a finite support needs, over all of u."""
+    left, right = d.low.expand_as(u).clone(), d.high.expand_as(u).clone()
+    open_, evaluations = torch.ones_like(u, dtype=torch.bool), 0
+    while open_.any():
+        evaluations += int(open_.sum())
+        middle = (left + right) / 2
+        error = d.cdf(middle) - u
+        left, right = torch.where(error < 0, middle, left), torch.where(error < 0, right, middle)
+        open_ = open_ & (error.abs() > tolerance) & (middle != left.minimum(right - spacing(right)))
+        if evaluations > 200 * u.numel():
+            raise RuntimeError("bisection does not end")
+    return evaluations
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (-30.0, 30.0)])
+def test_a_third_of_the_evaluations_of_bisection(low: float, high: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    d, u = PNN(weights(100), low, high), probabilities(torch.float64, 100)
+    count = Count(monkeypatch)
+    x = d.icdf(u)
+    ours = count.points
+    error = (d.cdf(x) - u).abs().max().item()
+    assert error <= 1e-12
+    assert bisection(d, u, max(error, 1e-14)) >= 3 * ours
+
+
+compilers = pytest.mark.parametrize(
+    "backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+)
+
+
+@compilers
+@pytest.mark.parametrize("support", ["[a, b]", "(−∞, ∞)"])
+def test_log_prob_and_icdf_compile_without_a_graph_break(support: str, backend: str) -> None:
+    low, high = SUPPORTS[support]
+    hidden = (16, 16) if backend == "inductor" else (3, 2)
+    theta = weights(64, hidden=hidden).float()
+    x, u = torch.linspace(-0.9, 1.9, 64), torch.linspace(0.01, 0.99, 64)
+
+    def both(theta: Tensor, x: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+        d = PNN(theta, low, high, hidden)
+        return d.log_prob(x), d.icdf(u)
+
+    torch.compiler.reset()
+    log_prob, quantile = torch.compile(both, fullgraph=True, backend=backend)(theta, x, u)
+    expected = both(theta, x, u)
+    torch.testing.assert_close(log_prob, expected[0], rtol=1e-4, atol=1e-4)
+    d = PNN(theta, low, high, hidden)
+    assert (d.cdf(quantile) - u).abs().max() <= 5e-7
+
+
+@every_dtype
+def test_compiled_steps_are_enough(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What the compiled graph computes, run eagerly: a fixed number of steps for every root.
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert pnn_parameters((16, 16)) == 320
+    for low, high in SUPPORTS.values():
+        d, u = PNN(weights(200).to(dtype), low, high), probabilities(dtype, 200)
+        x = d.icdf(u)
+        room = (5e-7 if dtype == torch.float32 else 1e-12) + d.log_prob(x).exp() * spacing(x)
+        assert ((d.cdf(x) - u).abs() <= room).all()
