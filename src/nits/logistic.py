@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+
+
+def positive(z: Tensor) -> Tensor:
+    """Returns max(z, 0) with slope 1 at 0, so that `softplus` has slope ½ there."""
+    return torch.where(z < 0, torch.zeros_like(z), z)
+
+
+def tail(z: Tensor) -> Tensor:
+    """Returns log(1 + e^−|z|), what softplus(z) has beyond max(z, 0)."""
+    return torch.log1p(torch.exp(torch.where(z < 0, z, -z)))
 
 
 def softplus(z: Tensor) -> Tensor:
-    """Returns log(1 + eᶻ) = −log σ(−z), exact in float64 too (torch's own threshold is float32's)."""
-    return functional.softplus(z, threshold=40.0)
+    """Returns log(1 + eᶻ) = −log σ(−z), exact for any z, in float64 too."""
+    return positive(z) + tail(z)
 
 
 def log_softplus(z: Tensor) -> Tensor:
@@ -21,11 +30,9 @@ def log_softplus(z: Tensor) -> Tensor:
 def softplus_gap(a: Tensor, b: Tensor, gap: Tensor) -> Tensor:
     """Returns softplus(b) − softplus(a) for b = a + gap ≥ a, without cancellation, equation (10).
 
-    For a ≥ 0, softplus(y) = y + softplus(−y), and the large parts differ by exactly the gap.
+    For a ≥ 0 the large parts of both differ by exactly the gap.
     """
-    left = a < 0
-    tail = softplus(torch.where(left, b, -b)) - softplus(torch.where(left, a, -a))
-    return torch.where(left, torch.zeros_like(gap), gap) + tail
+    return torch.where(a < 0, positive(b), gap) + tail(b) - tail(a)
 
 
 def kappa(h: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nits.logistic import kappa, log_kappa, softplus, softplus_gap, straight
+from nits.logistic import kappa, log_kappa, positive, straight, tail
 
 LOG_WEIGHT_BOUND = 20.0
 """Weights W stay in (e⁻²⁰, e²⁰), which float32 carries; see `log_weights`."""
@@ -33,6 +33,8 @@ class Units(NamedTuple):
     high: Tensor  # z at the upper end B
     width: Tensor  # D = z_B − z_A
     shrink: Tensor  # κ(D)
+    tail_low: Tensor  # log(1 + e^−|z|) at A
+    tail_high: Tensor  # and at B
 
 
 class First(NamedTuple):
@@ -158,7 +160,7 @@ def _first(A: Tensor, b: Tensor, low: Tensor, high: Tensor) -> First:
     z_low = torch.where(open_low, -torch.inf, W * (a - b))
     z_high = torch.where(open_high, torch.inf, W * (c - b))
     width = torch.where(open_low | open_high, torch.inf, W * (c - a))
-    return First(W, b, Units(z_low, z_high, width, kappa(width)))
+    return First(W, b, _units(z_low, z_high, width))
 
 
 def _deep(A: Tensor, b: Tensor, below: Units, log_rise: Tensor) -> tuple[Deep, Tensor]:
@@ -170,13 +172,16 @@ def _deep(A: Tensor, b: Tensor, below: Units, log_rise: Tensor) -> tuple[Deep, T
     width = torch.exp(log_width)
     width = torch.where(width < straight(width.dtype), straight(width.dtype), width)
     z_low = (W * (torch.sigmoid(below.low) - b.unsqueeze(1))).sum(1)
-    units = Units(z_low, z_low + width, width, kappa(width))
-    return Deep(W, log_rise - top, mixed, units), log_width
+    return Deep(W, log_rise - top, mixed, _units(z_low, z_low + width, width)), log_width
+
+
+def _units(low: Tensor, high: Tensor, width: Tensor) -> Units:
+    return Units(low, high, width, kappa(width), tail(low), tail(high))
 
 
 def _log_rise(units: Units, log_shrink: Tensor) -> Tensor:
     """Returns log(σ(z_B) − σ(z_A)), equation (7) over the whole support."""
-    return log_shrink - softplus(-units.high) - softplus(units.low)
+    return log_shrink - positive(-units.high) - units.tail_high - positive(units.low) - units.tail_low
 
 
 def _trace(at: Frame, x: Tensor) -> list[Point]:
@@ -215,9 +220,12 @@ def _point(units: Units, z: Tensor, lower: Tensor, upper: Tensor) -> Point:
     """Equation (9) through identity (7), with lower = z − z_A and upper = z_B − z known precisely.
 
     f = (σ(z) / σ(z_B)) κ(z − z_A) / κ(D),    f̄ = (σ(−z) / σ(−z_A)) κ(z_B − z) / κ(D)
+
+    and log(σ(z) / σ(z_B)) is the softplus gap (10) from −z_B to −z, log(σ(−z) / σ(−z_A)) that from z_A to z.
     """
-    log_fall = -softplus_gap(-units.high, -z, upper)
-    log_climb = -softplus_gap(units.low, z, lower)
+    tail_z = tail(z)
+    log_fall = units.tail_high - tail_z - torch.where(units.high > 0, positive(-z), upper)
+    log_climb = units.tail_low - tail_z - torch.where(units.low < 0, positive(z), lower)
     below = torch.exp(log_fall) * (kappa(lower) / units.shrink)
     above = torch.exp(log_climb) * (kappa(upper) / units.shrink)
     return Point(below, above, log_fall, log_climb)

@@ -196,8 +196,8 @@ def _share_quantile(units: pnn.Units, logit: Tensor) -> Tensor:
 
         z − z_A = softplus(logit + log κ(D) − log(e^(G − D) + e^(logit − D))),   G = log(σ(−z_A) / σ(−z_B))
     """
-    low, high, width, shrink = units
-    log_shrink = torch.log(shrink)
+    low, high, width = units.low, units.high, units.width
+    log_shrink = torch.log(units.shrink)
     rise, rest = softplus_gap(low, high, width), softplus_gap(-high, -low, width)
     lower = logit + log_shrink - torch.logaddexp(-rest, logit - width)
     upper = rise + log_shrink - torch.logaddexp(logit, -rest)
