@@ -1,6 +1,6 @@
 """How fast NITS-MLP trains, scores and samples, as ratios between programs timed alternately in one run.
 
-    python benchmarks/mlp_speed.py [--rounds 15] [--output benchmarks/results/mlp_speed.json]
+    python benchmarks/mlp_speed.py [--rounds 15]        writes benchmarks/results/mlp_speed.json
 
 Three questions: what skipping the zero blocks saves, how far a training step is from its matrix products
 alone, and what a sampled row costs beside a scored one and beside D passes of the network.
@@ -11,56 +11,26 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import os
-import platform
-import statistics
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import torch
+from measure import Times, alternately, ratios, spread, write
 from torch import Tensor
 
 from nits import NITS
 from nits.weights.block_linear import BlockLinear
 
-ROOT = Path(__file__).resolve().parents[1]
 SEED = 0
 BATCH = 1024
 GEMM_SIZE = 2048
-
-Times = dict[str, list[float]]
-
-
-def alternately(programs: dict[str, Callable[[], object]], rounds: int) -> Times:
-    """Runs the programs in turn, `rounds` times after one warm-up, and returns their seconds."""
-    times: Times = {name: [] for name in programs}
-    for counted in (False, *(True,) * rounds):
-        for name, program in programs.items():
-            start = time.perf_counter()
-            program()
-            if counted:
-                times[name].append(time.perf_counter() - start)
-    return times
-
-
-def spread(values: list[float]) -> dict[str, float]:
-    """Returns the median and the quartiles."""
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return {"median": middle, "quartile_low": low, "quartile_high": high}
 
 
 def seconds(times: Times) -> dict[str, dict[str, float]]:
     """Returns the median and the quartiles of each program's seconds."""
     return {name: spread(values) for name, values in times.items()}
-
-
-def ratios(times: Times, over: str, under: str, factor: float = 1.0) -> dict[str, float]:
-    """Returns the spread of time over time, taken within each round."""
-    return spread([factor * a / b for a, b in zip(times[over], times[under], strict=True)])
 
 
 def started_at_quantiles(columns: int, hidden: int, noise: float) -> tuple[NITS, Tensor]:
@@ -216,51 +186,18 @@ def one_pass_against_many(model: NITS, n: int) -> dict[str, Callable[[], object]
     return {"one_pass": lambda: model.from_uniform(u), "d_passes": lambda: model._differentiable(u, None)}
 
 
-def processor() -> str:
-    """Returns the processor's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
-
-
-def commit() -> str:
-    """Returns the commit that is checked out, read from .git."""
-    try:
-        head = (ROOT / ".git/HEAD").read_text().strip()
-        return (ROOT / ".git" / head[5:]).read_text().strip() if head.startswith("ref: ") else head
-    except OSError:
-        return "unknown"
-
-
-def circumstances() -> dict[str, Any]:
-    """Returns what the numbers depend on besides the code."""
-    return {
-        "command": " ".join(["python", *sys.argv]),
-        "commit": commit(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seed": SEED,
-        "versions": {"python": platform.python_version(), "torch": torch.__version__},
-        "hardware": {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads()},
-        "load_average": os.getloadavg()[0],
-    }
-
-
 def main(argv: list[str] | None = None) -> int:
     """Runs the benchmarks and writes the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/mlp_speed.json")
-    args = parser.parse_args(argv)
+    rounds = parser.parse_args(argv).rounds
+    results: dict[str, Any] = {"seed": SEED, "rounds": rounds}
     start = time.perf_counter()
-    results: dict[str, Any] = circumstances()
     for part in (skipped_blocks, against_the_gemm_bound, sampling):
-        results[part.__name__] = part(args.rounds)
+        results[part.__name__] = part(rounds)
         print(json.dumps({part.__name__: results[part.__name__]}, indent=2), flush=True)
     results["wall_clock_seconds"] = round(time.perf_counter() - start, 1)
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(json.dumps(results, indent=2) + "\n")
+    print(write("mlp_speed", results))
     return 0
 
 

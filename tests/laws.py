@@ -328,7 +328,7 @@ def gradients_do_not_change_samples(model: NITS) -> None:
     """The quick way, column by column, and the one that autograd can follow give the same rows."""
     model = double(model)
     u, context = uniforms(model, 20), some_context(model, 20)
-    slow = model.from_uniform(u, context)
+    slow = model.from_uniform(u.clone().requires_grad_(), context)
     assert slow.requires_grad == bool((~discrete(model)).any())
     with torch.no_grad():
         quick = model.from_uniform(u, context)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from test_pnn import SUPPORTS, every_dtype, every_hidden, every_scale, every_support, weights
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from nits import PNN, pnn, pnn_parameters, roots
+from nits import PNN, pnn, roots
+from test_pnn import SUPPORTS, every_dtype, every_hidden, every_scale, every_support, weights
 
 inf = math.inf
 
@@ -49,14 +49,14 @@ def test_cdf_of_the_quantile_for_ten_thousand_pnns(low: float, high: float, dtyp
 def test_quantile_of_the_cdf_is_the_point(low: float, high: float, hidden: tuple[int, ...]) -> None:
     d = PNN(weights(20, hidden=hidden), low, high, hidden)
     x = torch.linspace(-0.9, 1.9, 30, dtype=torch.float64)[:, None].expand(30, 20)
-    # u is rounded to eps, and that moves x by eps over the density.
-    room = 1e-12 + 1e-14 / d.log_prob(x).exp()
+    # N(x) is found to 1e-12, and that is x to 1e-12 over the density.
+    room = 1e-12 + 1e-12 / d.log_prob(x).exp()
     assert ((d.icdf(d.cdf(x)) - x).abs() < room).all()
 
 
 @every_dtype
 @every_support
-def test_small_probabilities_keep_their_relative_precision(low: float, high: float, dtype: torch.dtype) -> None:
+def test_small_probabilities_keep_their_digits(low: float, high: float, dtype: torch.dtype) -> None:
     u = torch.logspace(-30, -1, 30, dtype=dtype)[:, None].expand(30, 50)
     d = PNN(weights(50).to(dtype), low, high)
     x = d.icdf(u)
@@ -72,8 +72,8 @@ def test_small_probabilities_keep_their_relative_precision(low: float, high: flo
 def test_quantiles_of_wild_weights_are_inside_the_support(
     low: float, high: float, scale: int, dtype: torch.dtype
 ) -> None:
-    d = PNN(weights(100, scale).to(dtype), low, high)
-    x = d.icdf(probabilities(dtype, 100))
+    d = PNN(weights(25, scale).to(dtype), low, high)
+    x = d.icdf(probabilities(dtype, 25))
     assert torch.isfinite(x).all()
     assert ((x >= low) & (x <= high)).all()
 
@@ -81,7 +81,7 @@ def test_quantiles_of_wild_weights_are_inside_the_support(
 @every_support
 def test_quantiles_of_steep_weights_are_right_to_rounding_of_x(low: float, high: float) -> None:
     # N jumps within the spacing of x here, so N(x) = u cannot be had; u must lie inside the jump.
-    d, u = PNN(weights(200, 10), low, high), probabilities(torch.float64, 200)
+    d, u = PNN(weights(80, 10), low, high), probabilities(torch.float64, 80)
     x = d.icdf(u)
     step = 100 * spacing(x)
     assert (d.cdf(x - step) <= u + 1e-12).all()
@@ -127,12 +127,12 @@ def test_a_batch_of_one_is_a_row_of_a_batch() -> None:
 def test_gradients_by_finite_differences(low: float, high: float) -> None:
     hidden = (3, 2)
     theta = weights(2, hidden=hidden, seed=7).requires_grad_()
-    ends = [torch.full((2,), end, dtype=torch.float64) for end in (low, high)]
-    finite = [end.requires_grad_() for end in ends if math.isfinite(end[0].item())]
+    ends = tuple(torch.full((2,), end, dtype=torch.float64) for end in (low, high))
+    finite = [end.requires_grad_() for end in ends if torch.isfinite(end).all()]
     u = torch.tensor([[0.1, 0.4], [0.5, 0.93]], dtype=torch.float64, requires_grad=True)
 
     def quantile(*inputs: Tensor) -> Tensor:
-        return PNN(theta, *ends, hidden=hidden).icdf(u)
+        return PNN(theta, ends[0], ends[1], hidden).icdf(u)
 
     assert gradcheck(quantile, (theta, u, *finite), eps=1e-7, atol=1e-6)
 
@@ -155,8 +155,9 @@ def test_bracket_holds_the_root(low: float, high: float, scale: int, hidden: tup
     left, right = roots.bracket(d.frame, torch.logit(u).T)
     assert torch.isfinite(left).all()
     assert torch.isfinite(right).all()
-    assert (d.cdf(left.T) <= u + 1e-9).all()
-    assert (d.cdf(right.T) >= u - 1e-9).all()
+    # Steep units magnify rounding, here by up to e²⁰.
+    assert (d.cdf(left.T) <= u + 1e-6).all()
+    assert (d.cdf(right.T) >= u - 1e-6).all()
 
 
 class Count:
@@ -164,7 +165,7 @@ class Count:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.points = 0
-        for name in ("cdf", "cdf_and_log_density", "log_density"):
+        for name in ("cdf", "cdf_and_density", "log_density"):
             monkeypatch.setattr(pnn, name, self._counted(getattr(pnn, name)))
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,22 +177,22 @@ class Count:
 
 
 def bisection(d: PNN, u: Tensor, tolerance: float) -> int:
-    """Returns how many evaluations of N bisection of a finite support needs, over all of u."""
-    left, right = d.low.expand_as(u).clone(), d.high.expand_as(u).clone()
+    """Returns how many evaluations of N it takes bisection to find each quantile to a tolerance in N."""
+    left, right = d.low.expand_as(u), d.high.expand_as(u)
     open_, evaluations = torch.ones_like(u, dtype=torch.bool), 0
-    while open_.any():
+    for _ in range(60):  # then the bracket is as narrow as float64 has it
         evaluations += int(open_.sum())
         middle = (left + right) / 2
         error = d.cdf(middle) - u
         left, right = torch.where(error < 0, middle, left), torch.where(error < 0, right, middle)
-        open_ = open_ & (error.abs() > tolerance) & (middle != left.minimum(right - spacing(right)))
-        if evaluations > 200 * u.numel():
-            raise RuntimeError("bisection does not end")
+        open_ = open_ & (error.abs() > tolerance)
     return evaluations
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (-30.0, 30.0)])
-def test_a_third_of_the_evaluations_of_bisection(low: float, high: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_third_of_the_evaluations_of_bisection(
+    low: float, high: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     d, u = PNN(weights(100), low, high), probabilities(torch.float64, 100)
     count = Count(monkeypatch)
     x = d.icdf(u)
@@ -201,38 +202,37 @@ def test_a_third_of_the_evaluations_of_bisection(low: float, high: float, monkey
     assert bisection(d, u, max(error, 1e-14)) >= 3 * ours
 
 
-compilers = pytest.mark.parametrize(
-    "backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
-)
+def both(theta: Tensor, x: Tensor, u: Tensor, support: tuple[float, float]) -> tuple[Tensor, Tensor]:
+    d = PNN(theta, *support, hidden=(3, 2) if theta.shape[-1] < 320 else (16, 16))
+    return d.log_prob(x), d.icdf(u)
 
 
-@compilers
 @pytest.mark.parametrize("support", ["[a, b]", "(−∞, ∞)"])
-def test_log_prob_and_icdf_compile_without_a_graph_break(support: str, backend: str) -> None:
-    low, high = SUPPORTS[support]
-    hidden = (16, 16) if backend == "inductor" else (3, 2)
-    theta = weights(64, hidden=hidden).float()
-    x, u = torch.linspace(-0.9, 1.9, 64), torch.linspace(0.01, 0.99, 64)
+def test_log_prob_and_icdf_trace_without_a_graph_break(support: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One step is traced like the next, so two will do.
+    monkeypatch.setattr(roots, "COMPILED_STEPS", dict.fromkeys(roots.COMPILED_STEPS, 2))
+    theta, x = weights(8, hidden=(3, 2)).float(), torch.linspace(-0.9, 1.9, 8)
+    traced = torch.compile(both, fullgraph=True, backend="eager")
+    log_prob, quantile = traced(theta, x, (x + 1) / 3, SUPPORTS[support])
+    torch.testing.assert_close(log_prob, both(theta, x, (x + 1) / 3, SUPPORTS[support])[0])
+    assert torch.isfinite(quantile).all()
 
-    def both(theta: Tensor, x: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-        d = PNN(theta, low, high, hidden)
-        return d.log_prob(x), d.icdf(u)
 
-    torch.compiler.reset()
-    log_prob, quantile = torch.compile(both, fullgraph=True, backend=backend)(theta, x, u)
-    expected = both(theta, x, u)
-    torch.testing.assert_close(log_prob, expected[0], rtol=1e-4, atol=1e-4)
-    d = PNN(theta, low, high, hidden)
-    assert (d.cdf(quantile) - u).abs().max() <= 5e-7
+@pytest.mark.slow
+@pytest.mark.parametrize("support", ["[a, b]", "(−∞, ∞)"])
+def test_compiled_log_prob_and_icdf_are_the_plain_ones(support: str) -> None:
+    theta, x, u = weights(64).float(), torch.linspace(-0.9, 1.9, 64), torch.linspace(0.01, 0.99, 64)
+    log_prob, quantile = torch.compile(both, fullgraph=True)(theta, x, u, SUPPORTS[support])
+    torch.testing.assert_close(log_prob, both(theta, x, u, SUPPORTS[support])[0], rtol=1e-4, atol=1e-4)
+    assert (PNN(theta, *SUPPORTS[support]).cdf(quantile) - u).abs().max() <= 5e-7
 
 
 @every_dtype
 def test_compiled_steps_are_enough(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     # What the compiled graph computes, run eagerly: a fixed number of steps for every root.
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    assert pnn_parameters((16, 16)) == 320
     for low, high in SUPPORTS.values():
-        d, u = PNN(weights(200).to(dtype), low, high), probabilities(dtype, 200)
+        d, u = PNN(weights(80).to(dtype), low, high), probabilities(dtype, 80)
         x = d.icdf(u)
         room = (5e-7 if dtype == torch.float32 else 1e-12) + d.log_prob(x).exp() * spacing(x)
         assert ((d.cdf(x) - u).abs() <= room).all()

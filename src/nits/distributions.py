@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -32,6 +31,7 @@ class PNN(Distribution):
         self.hidden = checks.hidden(hidden)
         self.theta = checks.theta(theta, pnn.parameters(self.hidden), self.hidden)
         self.low, self.high = checks.support(low, high, self.theta)
+        self._frame: pnn.Frame | None = None
         super().__init__(self.theta.shape[:-1], validate_args=False)
 
     @property
@@ -39,11 +39,13 @@ class PNN(Distribution):
         """The interval [low, high], as a constraint."""
         return constraints.interval(self.low, self.high)
 
-    @cached_property
+    @property
     def frame(self) -> pnn.Frame:
         """The network over its support, with a last dimension for points: shapes (…, *batch, 1)."""
-        theta = self.theta.movedim(-1, 0).unsqueeze(-1)
-        return pnn.frame(theta, self.low.unsqueeze(-1), self.high.unsqueeze(-1), self.hidden)
+        if self._frame is None:
+            theta = self.theta.movedim(-1, 0).unsqueeze(-1)
+            self._frame = pnn.frame(theta, self.low.unsqueeze(-1), self.high.unsqueeze(-1), self.hidden)
+        return self._frame
 
     def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> PNN:
         """Returns this distribution with its parameters expanded to a batch shape."""

@@ -62,8 +62,8 @@ class Head(ABC):
         """Returns what the weight model reads of x, shape (inputs, *)."""
 
     @abstractmethod
-    def distribution(self, theta: Tensor) -> Distribution:
-        """Returns the distribution with weights theta, shape (*, P)."""
+    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> Distribution:
+        """Returns the distribution with weights theta, shape (*, P), on [low, high]."""
 
     @abstractmethod
     def initial(self, x: Tensor) -> Tensor:
@@ -111,9 +111,9 @@ class Continuous(Head):
         """The value itself."""
         return x.unsqueeze(0)
 
-    def distribution(self, theta: Tensor) -> PNN:
+    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> PNN:
         """Returns the PNN with weights theta."""
-        return PNN(theta, self.low, self.high, self.hidden)
+        return PNN(theta, low, high, self.hidden)
 
     def initial(self, x: Tensor) -> Tensor:
         """Returns weights that follow the quantiles of x."""
@@ -166,9 +166,9 @@ class Quantized(Head):
         """The middle of the bin, on a scale from −1 to 1."""
         return ((2 * x + 1) / self.bins - 1).unsqueeze(0)
 
-    def distribution(self, theta: Tensor) -> QuantizedPNN:
+    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> QuantizedPNN:
         """Returns the quantized PNN with weights theta."""
-        return QuantizedPNN(theta, self.low, self.high, self.bins, self.hidden)
+        return QuantizedPNN(theta, low, high, self.bins, self.hidden)
 
     def initial(self, x: Tensor) -> Tensor:
         """Returns weights that follow the quantiles of x, spread over the bins."""

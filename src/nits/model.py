@@ -109,7 +109,8 @@ class NITS(nn.Module):
         context = None if context is None else context.t()
         theta = self._theta(self._values(x), context).expand(-1, len(x))
         parts = theta.split([head.weights for head in self.ordered])
-        found = [head.distribution(part.t()) for head, part in zip(self.ordered, parts, strict=True)]
+        ends = zip(self.ordered, parts, self.low, self.high, strict=True)
+        found = [head.distribution(part.t(), low, high) for head, part, low, high in ends]
         return [found[i] for i in self.order.argsort().tolist()]
 
     def to_uniform(self, x: Tensor, context: Tensor | None = None) -> Tensor:

@@ -118,9 +118,7 @@ def frame(theta: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Fr
 
 def cdf(at: Frame, x: Tensor) -> tuple[Tensor, Tensor]:
     """Returns N(x) and 1 − N(x), equation (4), each to full relative precision."""
-    point = _trace(at, x)[-1]
-    share = torch.exp(at.log_share)
-    return (share * point.below).sum(0), (share * point.above).sum(0)
+    return _cdf(at, _trace(at, x)[-1])
 
 
 def log_density(at: Frame, x: Tensor) -> Tensor:
@@ -135,19 +133,17 @@ def cdf_and_density(at: Frame, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     for layer, point in zip(at.deep, points[1:], strict=True):
         mixture = (layer.weight * (torch.exp(layer.log_rise) * slope)).sum(1) / layer.mixed
         slope = _slope(layer.units, point, layer.units.width * mixture)
-    share = torch.exp(at.log_share)
-    below, above = points[-1].below, points[-1].above
-    return (share * below).sum(0), (share * above).sum(0), (share * slope).sum(0)
+    return *_cdf(at, points[-1]), (torch.exp(at.log_share) * slope).sum(0)
 
 
 def log_mass(at: Frame, s: Tensor, t: Tensor) -> Tensor:
     """Returns log P(s < X ≤ t), equations (6)–(8), for low ≤ s ≤ t ≤ high; −inf where s = t."""
     starts, ends = _trace(at, s), _trace(at, t)
-    rise = _log_share_between(at.first.units, starts[0], ends[0], _first_log_shrink(at, s, t))
+    rise = _log_share_between(starts[0], ends[0], _first_log_shrink(at, s, t))
     for layer, start, end in zip(at.deep, starts[1:], ends[1:], strict=True):
         log_g = _log_mix(layer, rise)
         log_shrink = _log_shrink(layer.units, log_g, torch.log(layer.units.width) + log_g)
-        rise = _log_share_between(layer.units, start, end, log_shrink)
+        rise = _telescoping(_log_share_between(start, end, log_shrink), layer.units, start, end)
     total = torch.logsumexp(at.log_share + rise, 0)
     return total.masked_fill(s >= t, -torch.inf)
 
@@ -255,19 +251,30 @@ def _log_shrink(units: Units, log_g: Tensor, log_h: Tensor) -> Tensor:
     return torch.where(flat, log_ratio, log_kappa(log_h) - torch.log(units.shrink))
 
 
-def _log_share_between(units: Units, start: Point, end: Point, log_shrink: Tensor) -> Tensor:
-    """Returns log of the share of each unit's rise between two points: (7) over (7), or a plain difference.
+def _log_share_between(start: Point, end: Point, log_shrink: Tensor) -> Tensor:
+    """Returns log of the share of each unit's rise between two points: (7) over (7)."""
+    return end.log_fall + start.log_climb + log_shrink
+
+
+def _telescoping(log_share: Tensor, units: Units, start: Point, end: Point) -> Tensor:
+    """Returns the log shares of a deep layer, those of steep units as plain differences, equation (11).
 
     A steep unit magnifies the rounding of its input by its width D, so that intervals which meet at a
     point would not agree about it. Where the share exceeds 1/D the difference of the shares below the two
     points is as accurate as they are, and telescopes; the smaller shares need (7).
     """
-    log_share = end.log_fall + start.log_climb + log_shrink
     upper = start.below > start.above
     difference = torch.where(upper, start.above - end.above, end.below - start.below)
     plain = torch.maximum(difference, torch.exp(log_share)) * units.width > 1
     plain = plain & (units.width > 1) & (difference > 0)
     return torch.where(plain, torch.log(torch.where(plain, difference, 1.0)), log_share)
+
+
+def _cdf(at: Frame, point: Point) -> tuple[Tensor, Tensor]:
+    """Mixes the last units' shares; divided by their sum, one but for rounding, neither can exceed one."""
+    share = torch.exp(at.log_share)
+    below, above = (share * point.below).sum(0), (share * point.above).sum(0)
+    return below / (below + above), above / (below + above)
 
 
 def _log_mix(layer: Deep, rise: Tensor) -> Tensor:

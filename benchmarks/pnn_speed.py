@@ -1,0 +1,148 @@
+"""Speed of one layer of the library: log-densities of 65,536 PNNs, and evaluations of F per quantile.
+
+Writes benchmarks/results/pnn_speed.json. The rivals are the oracle of the tests, which goes unit by unit and
+takes its slope by autograd, and bisection.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+
+import measure
+from nits import PNN, compiled, pnn, pnn_parameters
+from nits.heads import Continuous
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from oracle import PlainPNN
+
+HIDDEN = (16, 16)
+PNNS = 65_536
+ROUNDS = 7
+LOW, HIGH = -1.0, 2.0
+
+
+def main() -> int:
+    """Runs both comparisons, prints them and writes the result file."""
+    speed, evaluations = log_prob_speed(), quantile_evaluations()
+    ratio = speed["oracle_over_compiled"]
+    print(
+        f"log_prob forward + backward, {PNNS:,} PNNs of {HIDDEN}: the oracle takes {ratio['median']:.1f} times "
+        f"as long (quartiles {ratio['quartile_low']:.1f} to {ratio['quartile_high']:.1f}; target 5)"
+    )
+    for row in evaluations:
+        print(
+            f"icdf, {row['dtype']} on [{row['low']:g}, {row['high']:g}], error {row['error']:.0e}: "
+            f"{row['newton']:.1f} evaluations of F, bisection {row['bisection']:.1f}, "
+            f"{row['ratio']:.1f} times as many (target 3)"
+        )
+    path = measure.write("pnn_speed", {"log_prob": speed, "icdf": evaluations})
+    print(f"written to {path}")
+    return 0
+
+
+def log_prob_speed() -> dict[str, Any]:
+    """Times log_prob and its gradient with respect to theta, ours and the oracle's in turn, in float32."""
+    generator = torch.Generator().manual_seed(0)
+    theta = torch.randn(pnn_parameters(HIDDEN), PNNS, generator=generator)
+    x = LOW + (HIGH - LOW) * torch.rand(1, PNNS, generator=generator)
+    low, high = torch.full((1, 1), LOW), torch.full((1, 1), HIGH)
+    head = Continuous(LOW, HIGH, HIDDEN)
+
+    def ours() -> Tensor:
+        weights = theta.detach().requires_grad_()
+        compiled.log_prob(head, weights, (x,), low, high).sum().backward()
+        return _gradient(weights)
+
+    def oracle() -> Tensor:
+        weights = theta.detach().requires_grad_()
+        PlainPNN(weights.T, low[0], high[0], HIDDEN).log_prob(x[0]).sum().backward()
+        return _gradient(weights)
+
+    torch.testing.assert_close(ours(), oracle(), rtol=1e-2, atol=1e-2)
+    times = measure.alternately({"compiled": ours, "oracle": oracle}, ROUNDS)
+    return {
+        "pnns": PNNS,
+        "hidden": HIDDEN,
+        "dtype": "float32",
+        "rounds": ROUNDS,
+        "seconds": {name: measure.spread(values) for name, values in times.items()},
+        "oracle_over_compiled": measure.ratios(times, "oracle", "compiled"),
+    }
+
+
+def _gradient(weights: Tensor) -> Tensor:
+    if weights.grad is None:
+        raise RuntimeError("no gradient reached the weights.")
+    return weights.grad
+
+
+def quantile_evaluations() -> list[dict[str, Any]]:
+    """Counts evaluations of F per quantile, in all and by bisection to the same greatest error."""
+    rows = []
+    for dtype in (torch.float32, torch.float64):
+        for low, high in ((LOW, HIGH), (-30.0, 30.0)):
+            theta = torch.randn(1000, pnn_parameters(HIDDEN), generator=torch.Generator().manual_seed(1))
+            d, u = PNN(theta.to(dtype), low, high, HIDDEN), probabilities(dtype, len(theta))
+            x, newton = counted(lambda d=d, u=u: d.icdf(u))
+            error = float((d.cdf(x) - u).abs().max())
+            bisected = bisection(d, u, error)
+            rows.append(
+                {
+                    "dtype": str(dtype).removeprefix("torch."),
+                    "low": low,
+                    "high": high,
+                    "error": error,
+                    "newton": newton / u.numel(),
+                    "bisection": bisected / u.numel(),
+                    "ratio": bisected / newton,
+                }
+            )
+    return rows
+
+
+def probabilities(dtype: torch.dtype, n: int) -> Tensor:
+    """From 1e-6 to 1 − 1e-6, dense at both ends, shape (21, n)."""
+    u = torch.sigmoid(torch.linspace(math.log(1e-6), -math.log(1e-6), 21, dtype=torch.float64))
+    return u.clamp(1e-6, 1 - 1e-6).to(dtype)[:, None].expand(21, n)
+
+
+def counted(program: Callable[[], Tensor]) -> tuple[Tensor, int]:
+    """Runs a program and counts the points at which it evaluates F."""
+    points = 0
+
+    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(at: pnn.Frame, x: Tensor) -> Any:
+            nonlocal points
+            points += x.numel()
+            return function(at, x)
+
+        return call
+
+    names = ("cdf", "cdf_and_density", "log_density")
+    with mock.patch.multiple(pnn, **{name: counting(getattr(pnn, name)) for name in names}):
+        return program(), points
+
+
+def bisection(d: PNN, u: Tensor, tolerance: float) -> int:
+    """Counts the evaluations with which bisection finds each quantile to a tolerance in N."""
+    left, right = d.low.expand_as(u), d.high.expand_as(u)
+    open_, evaluations = torch.ones_like(u, dtype=torch.bool), 0
+    for _ in range(60):  # then the bracket is as narrow as float64 has it
+        evaluations += int(open_.sum())
+        middle = (left + right) / 2
+        error = d.cdf(middle) - u
+        left, right = torch.where(error < 0, middle, left), torch.where(error < 0, right, middle)
+        open_ = open_ & (error.abs() > tolerance)
+    return evaluations
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
