@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-BENCHMARKS := benchmarks/pnn_speed.py
+BENCHMARKS := benchmarks/pnn_speed.py benchmarks/mlp_speed.py benchmarks/start.py benchmarks/toy.py
 PYTEST_ARGS ?=
 
 # Two test workers on two cores: one thread each, or they fight over the cores.

@@ -1,7 +1,8 @@
 """Speed of one layer of the library: log-densities of 65,536 PNNs, and evaluations of F per quantile.
 
-Writes benchmarks/results/pnn_speed.json. The rivals are the oracle of the tests, which goes unit by unit and
-takes its slope by autograd, and bisection.
+    python benchmarks/pnn_speed.py        writes benchmarks/results/pnn_speed.json
+
+The rivals are the oracle of the tests, which goes unit by unit and takes its slope by autograd, and bisection.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 from unittest import mock
 
+import measure
 import torch
 from torch import Tensor
 
-import measure
 from nits import PNN, compiled, pnn, pnn_parameters
 from nits.heads import Continuous
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(measure.ROOT / "tests"))
+
 from oracle import PlainPNN
 
 HIDDEN = (16, 16)
@@ -34,8 +37,9 @@ def main() -> int:
     speed, evaluations = log_prob_speed(), quantile_evaluations()
     ratio = speed["oracle_over_compiled"]
     print(
-        f"log_prob forward + backward, {PNNS:,} PNNs of {HIDDEN}: the oracle takes {ratio['median']:.1f} times "
-        f"as long (quartiles {ratio['quartile_low']:.1f} to {ratio['quartile_high']:.1f}; target 5)"
+        f"log_prob forward + backward, {PNNS:,} PNNs of {HIDDEN}: the oracle takes "
+        f"{ratio['median']:.1f} times as long "
+        f"(quartiles {ratio['quartile_low']:.1f} to {ratio['quartile_high']:.1f}; target 5)"
     )
     for row in evaluations:
         print(
@@ -66,7 +70,9 @@ def log_prob_speed() -> dict[str, Any]:
         PlainPNN(weights.T, low[0], high[0], HIDDEN).log_prob(x[0]).sum().backward()
         return _gradient(weights)
 
-    torch.testing.assert_close(ours(), oracle(), rtol=1e-2, atol=1e-2)
+    # The oracle loses digits where F is flat, so a few gradients in ten thousand may differ.
+    if torch.isclose(ours(), oracle(), rtol=1e-2, atol=1e-3).double().mean() < 0.999:
+        raise RuntimeError("the two programs do not compute the same gradients.")
     times = measure.alternately({"compiled": ours, "oracle": oracle}, ROUNDS)
     return {
         "pnns": PNNS,
@@ -91,7 +97,7 @@ def quantile_evaluations() -> list[dict[str, Any]]:
         for low, high in ((LOW, HIGH), (-30.0, 30.0)):
             theta = torch.randn(1000, pnn_parameters(HIDDEN), generator=torch.Generator().manual_seed(1))
             d, u = PNN(theta.to(dtype), low, high, HIDDEN), probabilities(dtype, len(theta))
-            x, newton = counted(lambda d=d, u=u: d.icdf(u))
+            x, newton = counted(partial(d.icdf, u))
             error = float((d.cdf(x) - u).abs().max())
             bisected = bisection(d, u, error)
             rows.append(
@@ -126,9 +132,11 @@ def counted(program: Callable[[], Tensor]) -> tuple[Tensor, int]:
 
         return call
 
-    names = ("cdf", "cdf_and_density", "log_density")
-    with mock.patch.multiple(pnn, **{name: counting(getattr(pnn, name)) for name in names}):
-        return program(), points
+    with ExitStack() as stack:
+        for name in ("cdf", "cdf_and_density", "log_density"):
+            stack.enter_context(mock.patch.object(pnn, name, counting(getattr(pnn, name))))
+        result = program()
+    return result, points
 
 
 def bisection(d: PNN, u: Tensor, tolerance: float) -> int:

@@ -400,7 +400,7 @@ def chunks_change_nothing(model: NITS) -> None:
             return [x, model.log_prob_per_column(x, context), model.to_uniform(x, context)]
 
     whole = everything()
-    with mock.patch.object(model_module, "CHUNK_BYTES", 1):
+    with mock.patch.multiple(model_module, CHUNK_BYTES=1, SAMPLED_AT_ONCE=500):
         pieces = everything()
     for got, expected in zip(pieces, whole, strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)

@@ -267,7 +267,7 @@ def test_samples_are_drawn_in_chunks(model: NITS) -> None:
         return stepper(n, context)
 
     with (
-        mock.patch.object(model_module, "CHUNK_BYTES", 1500 * 4 * sum(model.weights.outputs)),
+        mock.patch.object(model_module, "SAMPLED_AT_ONCE", 1500),
         mock.patch.object(model.weights, "stepper", recorded),
     ):
         assert model.sample(3200, generator=1).shape == (3200, 3)

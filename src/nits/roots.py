@@ -56,6 +56,15 @@ class Reference(NamedTuple):
         return kappa(self.high - self.low) / (self.scale * kappa(z - self.low) * kappa(self.high - z))
 
 
+class Found(NamedTuple):
+    """A point x, and what one evaluation of F says there."""
+
+    x: Tensor
+    below: Tensor  # N(x)
+    above: Tensor  # 1 − N(x)
+    density: Tensor  # ν(x)
+
+
 class Search(NamedTuple):
     """How far the search for N(x) = u has come: the point y and its bracket, in the coordinate of (12)."""
 
@@ -63,8 +72,8 @@ class Search(NamedTuple):
     left: Tensor
     right: Tensor
     width: Tensor  # of the bracket when last checked
-    best: Tensor  # the point at which logit N came nearest to logit u
-    residual: Tensor  # and their difference there
+    residual: Tensor  # logit N − logit u where it came nearest to zero
+    best: Found  # and what was found there
 
 
 def quantile(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
@@ -73,16 +82,17 @@ def quantile(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
     v, v_above = (torch.where(inner, p, torch.full_like(p, 0.5)) for p in (u, u_above))
     with torch.no_grad():
         fixed = _map(at, torch.Tensor.detach)
-        x = _polish(fixed, solve(fixed, v.detach(), v_above.detach()), v.detach(), v_above.detach())
+        known, known_above = v.detach(), v_above.detach()
+        x = _polish(fixed, solve(fixed, known, known_above), known, known_above)
     if torch.is_grad_enabled():
         x = _with_gradient(at, x, v, v_above)
     x = torch.where(u <= 0, at.low, torch.where(u_above <= 0, at.high, x))
     return torch.where(torch.isnan(u), torch.nan, x)
 
 
-def _polish(at: Frame, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
+def _polish(at: Frame, found: Found, u: Tensor, u_above: Tensor) -> Tensor:
     """Takes one plain Newton step, and keeps it where it brings N nearer to u."""
-    below, above, density = pnn.cdf_and_density(at, x)
+    x, below, above, density = found
     error = torch.where(u < 0.5, below - u, u_above - above)
     moved = _inside(x - error / density, at.low, at.high)
     moved = torch.where(torch.isfinite(moved), moved, x)
@@ -100,32 +110,38 @@ def _with_gradient(at: Frame, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
     return x - (residual - residual.detach()) / density
 
 
-def solve(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
-    """Returns x with N(x) = u up to one Newton step; the roots still open after a pass go on alone."""
+def solve(at: Frame, u: Tensor, u_above: Tensor) -> Found:
+    """Finds x with N(x) = u up to one Newton step; the roots still open after a pass go on alone."""
     target = torch.log(u) - torch.log(u_above)
     at = _map(at, lambda t: t.expand(*t.shape[: t.dim() - target.dim()], *target.shape))
     ref, ends = reference(at), bracket(at, target)
     search = _start(ref, ends, target)
     if torch.compiler.is_compiling():
         search = _advance(at, ref, search, target, (COMPILED_STEPS[target.dtype], 3))
-        return _inside(ref.x(search.best), at.low, at.high)
+        return search.best
     return _solve_open(at, ref, search, target)
 
 
-def _solve_open(at: Frame, ref: Reference, search: Search, target: Tensor) -> Tensor:
+def _solve_open(at: Frame, ref: Reference, search: Search, target: Tensor) -> Found:
     """Runs the passes, each on the roots that the ones before left open."""
-    x = torch.empty_like(target)
+    found = torch.empty(len(Found._fields), *target.shape, dtype=target.dtype, device=target.device)
     where = torch.ones_like(target, dtype=torch.bool)
     for steps in PASSES:
         search = _advance(at, ref, search, target, steps)
-        x[where] = _inside(ref.x(search.best), at.low, at.high).flatten()
+        found[:, where] = torch.stack(search.best).flatten(1)
         open_ = _is_open(search)
         if not open_.any():
             break
         where[where.clone()] = open_.flatten()
         at, target = _map(at, _chooser(open_)), target[open_]
-        ref, search = Reference(*(t[open_] for t in ref)), Search(*(t[open_] for t in search))
-    return x
+        ref, search = Reference(*(t[open_] for t in ref)), _choose(search, open_)
+    return Found(*found)
+
+
+def _choose(search: Search, keep: Tensor) -> Search:
+    y, left, right, width, residual, best = search
+    kept = Found(*(t[keep] for t in best))
+    return Search(y[keep], left[keep], right[keep], width[keep], residual[keep], kept)
 
 
 def _is_open(search: Search) -> Tensor:
@@ -140,20 +156,22 @@ def _start(ref: Reference, ends: tuple[Tensor, Tensor], target: Tensor) -> Searc
     left, right = (ref.y(end) for end in ends)
     left, right = left.masked_fill(torch.isinf(left), -200.0), right.masked_fill(torch.isinf(right), 200.0)
     y = _inside(target, left, right)
-    return Search(y, left, right, right - left, y, torch.full_like(target, torch.inf))
+    return Search(y, left, right, right - left, torch.full_like(target, torch.nan), Found(y, y, y, y))
 
 
 def _advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: tuple[int, int]) -> Search:
     """Takes Newton steps in y; one that leaves the bracket bisects it."""
-    y, left, right, width, best, nearest = search
+    y, left, right, width, nearest, best = search
     count, check_every = steps
     for step in range(1, count + 1):
         x = _inside(ref.x(y), at.low, at.high)
-        below, above, density = pnn.cdf_and_density(at, x)
+        here = Found(x, *pnn.cdf_and_density(at, x))
+        _, below, above, density = here
         residual = torch.log(below) - torch.log(above) - target
         left, right = torch.where(residual < 0, y, left), torch.where(residual < 0, right, y)
-        nearer = residual.abs() < nearest.abs()
-        best, nearest = torch.where(nearer, y, best), torch.where(nearer, residual, nearest)
+        nearer = ~(residual.abs() >= nearest.abs())  # the first point is nearer than none, NaN
+        nearest = torch.where(nearer, residual, nearest)
+        best = Found(*(torch.where(nearer, new, old) for new, old in zip(here, best, strict=True)))
         # d(logit N)/dy = ν / (N (1 − N)) · dx/dy
         newton = y - residual * (below * above / density) * ref.slope(x)
         stuck = ~((newton >= left) & (newton <= right))
@@ -161,7 +179,7 @@ def _advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: t
             stuck = stuck | ((right - left > width / 2) & (residual.abs() > 0.1))
             width = right - left
         y = torch.where(stuck, (left + right) / 2, newton)
-    return Search(y, left, right, width, best, nearest)
+    return Search(y, left, right, width, nearest, best)
 
 
 def reference(at: Frame) -> Reference:
