@@ -212,3 +212,15 @@ def uniform(shape: torch.Size, like: Tensor, generator: torch.Generator | None =
     """Draws numbers in (0, 1): never 0, whose quantile on an infinite support is −∞."""
     u = torch.rand(shape, dtype=like.dtype, device=like.device, generator=generator)
     return u.clamp_min(torch.finfo(like.dtype).eps / 4)
+
+
+def private_generator(generator: torch.Generator | int | None, device: torch.device) -> torch.Generator:
+    """Returns the generator, one with that seed, or one with a fresh seed; never the global one."""
+    if isinstance(generator, torch.Generator):
+        return generator
+    private = torch.Generator(device)
+    if generator is None:
+        private.seed()
+    else:
+        private.manual_seed(generator)
+    return private

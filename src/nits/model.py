@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from nits import checks, compiled, pnn
-from nits.distributions import uniform
+from nits.distributions import private_generator, uniform
 from nits.heads import Head, real_columns
 from nits.weights import Independent, MaskedMLP, WeightModel
 
@@ -61,9 +61,22 @@ class NITS(nn.Module):
         self.compiled = False
         self.register_buffer("order", torch.tensor(positions), persistent=False)
         for name in ("low", "high"):
-            ends = torch.tensor([[float(getattr(head, name))] for head in self.ordered])
-            self.register_buffer(name, ends, persistent=False)
+            self.register_buffer(name, torch.empty(0), persistent=False)
+        self._set_ends()
         self.runs = tuple(_runs(self.ordered))
+
+    def _set_ends(self) -> None:
+        """Sets the buffers `low` and `high`, shapes (D, 1), in the dtype they have."""
+        for name in ("low", "high"):
+            old: Tensor = getattr(self, name)
+            ends = [[float(getattr(head, name))] for head in self.ordered]
+            setattr(self, name, torch.tensor(ends, dtype=old.dtype, device=old.device))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> NITS:
+        """Moves and converts as modules do; the ends keep all digits that the new dtype has."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._set_ends()
+        return self
 
     @classmethod
     def independent(cls, heads: Sequence[Head] | int) -> NITS:
@@ -128,6 +141,8 @@ class NITS(nn.Module):
         return self._inverse(u, context, differentiable=u.requires_grad)
 
     def _inverse(self, u: Tensor, context: Tensor | None, *, differentiable: bool) -> Tensor:
+        if not len(u):
+            return u.clone()
         with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
             step = self._differentiable if torch.is_grad_enabled() else self._from_uniform
             chunks = [step(*chunk) for chunk in self._chunks(u, context, rows=SAMPLED_AT_ONCE)]
@@ -160,7 +175,7 @@ class NITS(nn.Module):
     ) -> Tensor:
         """Draws n rows that carry gradients to the weights, at the cost of D evaluations; see `sample`."""
         checks.positive("n", n)
-        if context is not None and context.dim() == 1:
+        if isinstance(context, Tensor) and context.dim() == 1:
             context = context.expand(n, -1)
         u, context = self._checked(self._uniform(n, generator, quasi=quasi), context)
         return self._inverse(u, context, differentiable=True)
@@ -196,6 +211,8 @@ class NITS(nn.Module):
         return x.t()[self.order]
 
     def _features(self, values: Tensor) -> Tensor:
+        # An infinite value makes the row impossible, but must not make the weights NaN.
+        values = values.masked_fill(torch.isinf(values), 0.0)
         parts = [
             run.head.features(values[run.start : run.stop]).movedim(0, 1).flatten(0, 1) for run in self.runs
         ]
@@ -276,15 +293,3 @@ def _runs(heads: Sequence[Head]) -> Iterator[Run]:
             last = first + sum(h.weights for h in heads[start : i + 1])
             yield Run(heads[start], start, i + 1, first, last)
             start, first = i + 1, last
-
-
-def private_generator(generator: torch.Generator | int | None, device: torch.device) -> torch.Generator:
-    """Returns the generator, one with that seed, or one with a fresh seed; never the global one."""
-    if isinstance(generator, torch.Generator):
-        return generator
-    private = torch.Generator(device)
-    if generator is None:
-        private.seed()
-    else:
-        private.manual_seed(generator)
-    return private

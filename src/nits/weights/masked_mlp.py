@@ -36,6 +36,11 @@ class MaskedMLP(WeightModel):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(inputs, outputs, context)
+        least = max(len(self.inputs) - (context == 0), 1)
+        if hidden < least:
+            raise ValueError(
+                f"hidden must be at least {least}, or some columns would not be read, but is {hidden}; widen it."
+            )
         ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
         self.ranks, self.dropout = ranks, dropout
         self.first = BlockLinear(ranks, masks.input_ranks(self.inputs), BLOCKS_OF_ROWS)
