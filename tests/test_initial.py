@@ -65,6 +65,12 @@ def test_ties_and_single_values_give_finite_weights(
     assert torch.isfinite(PNN(theta, -inf, inf, hidden).log_prob(x)).all()
 
 
+def test_two_values_get_slivers_and_not_spikes() -> None:
+    x = (torch.arange(100) % 2).double()
+    log_prob = PNN(initial.from_quantiles(x, (16,)), -inf, inf, hidden=(16,)).log_prob(x)
+    assert log_prob.max() < 10
+
+
 def test_one_unit_is_as_wide_as_the_data() -> None:
     x = DATA["wide"]
     d = PNN(initial.from_quantiles(x, (1,)), -inf, inf, hidden=(1,))

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nits import NITS
 from nits import model as model_module
+from nits.distributions import private_generator
 from nits.heads import Continuous, Head, Quantized
-from nits.model import private_generator
 from nits.weights import Independent, MaskedMLP
 from registry import MODELS, mlp, randomized, real, seeded
 

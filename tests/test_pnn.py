@@ -160,6 +160,16 @@ def test_values_and_gradients_are_the_oracles(hidden: tuple[int, ...]) -> None:
 
 
 @every_hidden
+def test_cdf_and_density_come_together_or_alone(hidden: tuple[int, ...]) -> None:
+    at = PNN(weights(20, hidden=hidden), -1.0, 2.0, hidden).frame
+    x = torch.linspace(-0.9, 1.9, 15, dtype=torch.float64).expand(20, 15)
+    together = pnn.cdf_and_density(at, x)
+    alone = (*pnn.cdf(at, x), pnn.log_density(at, x).exp())
+    for value, expected in zip(together, alone, strict=True):
+        torch.testing.assert_close(value, expected, rtol=1e-12, atol=0)
+
+
+@every_hidden
 @every_dtype
 @every_support
 def test_everything_is_as_precise_as_its_dtype(

@@ -39,7 +39,7 @@ class MaskedMLP(WeightModel):
         least = max(len(self.inputs) - (context == 0), 1)
         if hidden < least:
             raise ValueError(
-                f"hidden must be at least {least}, or some columns would not be read, but is {hidden}; widen it."
+                f"hidden must be at least {least} for every column to be read, but is {hidden}; widen it."
             )
         ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
         self.ranks, self.dropout = ranks, dropout
