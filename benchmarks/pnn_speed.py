@@ -70,14 +70,14 @@ def log_prob_speed() -> dict[str, Any]:
     def ours() -> Tensor:
         weights = columns.detach().requires_grad_()
         log_prob = compiled.log_prob(head, weights, (x.view(COLUMNS, -1),), low, high)
-        gradient: Tensor = torch.autograd.grad(log_prob.sum(), weights)[0]
-        return gradient.unflatten(0, (COLUMNS, -1)).movedim(0, 1)
+        (gradient,) = torch.autograd.grad(log_prob.sum(), weights)
+        return gradient.reshape(COLUMNS, -1, PNNS // COLUMNS).transpose(0, 1)
 
     def oracle() -> Tensor:
         weights = theta.detach().requires_grad_()
         log_prob = PlainPNN(weights.T, low[0], high[0], HIDDEN).log_prob(x[0])
-        gradient: Tensor = torch.autograd.grad(log_prob.sum(), weights)[0]
-        return gradient.unflatten(1, (COLUMNS, -1))
+        (gradient,) = torch.autograd.grad(log_prob.sum(), weights)
+        return gradient.reshape(-1, COLUMNS, PNNS // COLUMNS)
 
     # The oracle loses digits where F is flat, so a few gradients in ten thousand may differ.
     if torch.isclose(ours(), oracle(), rtol=1e-2, atol=1e-3).double().mean() < 0.999:
