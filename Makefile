@@ -13,7 +13,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test slow lint bench docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,8 +21,11 @@ help:  ## list the targets
 demo: $(READY)  ## fit a density to the bundled household power data; picture in out/
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## run every test (PYTEST_ARGS="-m 'not slow'" for the fast ones)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+test: $(READY)  ## run the tests, all but the slow ones
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS)
+
+slow: $(READY)  ## run the slow tests: full figures, compiled kernels, kill and resume
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow $(PYTEST_ARGS)
 
 lint: $(READY)  ## ruff check, ruff format --check, mypy --strict
 	$(BIN)/ruff check .

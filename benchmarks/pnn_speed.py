@@ -70,7 +70,7 @@ def log_prob_speed() -> dict[str, Any]:
     def ours() -> Tensor:
         weights = columns.detach().requires_grad_()
         log_prob = compiled.log_prob(head, weights, (x.view(COLUMNS, -1),), low, high)
-        (gradient,) = torch.autograd.grad(log_prob.sum(), weights)
+        gradient: Tensor = torch.autograd.grad(log_prob.sum(), weights)[0]
         return gradient.reshape(COLUMNS, -1, PNNS // COLUMNS).transpose(0, 1)
 
     def oracle() -> Tensor:
