@@ -10,6 +10,7 @@ from scipy import integrate, special, stats
 from torch import Tensor
 
 from nits import PNN, pnn, pnn_parameters
+from nits.initial import from_quantiles
 from test_pnn import every_hidden, every_support, weights
 
 inf = math.inf
@@ -158,9 +159,14 @@ def test_the_sup_distance_to_a_hard_target_falls_as_the_width_grows() -> None:
 def test_training_gets_nearer_with_width_and_depth() -> None:
     x = torch.cat([torch.linspace(-1.49, 2.49, 800), torch.linspace(-1.01, -0.99, 200)]).double()
     target = hard_target(x)
+    sample = x[
+        torch.searchsorted(target[:800].contiguous(), torch.linspace(0.001, 0.999, 2000).double()).clamp_max(
+            799
+        )
+    ]
 
     def fitted(hidden: tuple[int, ...]) -> float:
-        theta = weights(1, 0.5, hidden)[0].requires_grad_()
+        theta = from_quantiles(sample, hidden).requires_grad_()
         optimizer = torch.optim.Adam([theta], lr=0.05)
         for _ in range(800):
             optimizer.zero_grad()
