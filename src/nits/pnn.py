@@ -1,9 +1,8 @@
 """The PNN: an increasing network of one variable, and every quantity that is a difference of it.
 
 Pure tensor functions. Weights and units come first, the batch last: theta has shape (P, *), a layer of
-h units has shape (h, *), a matrix (out, in, *), and a point x has shape (*). `docs/maths.md` derives the
-numbered formulas. The idea in one paragraph: a unit σ(z) on a support with ends A and B is used only
-through the share of its own rise that lies below or above a point,
+h units (h, *), a matrix (out, in, *), a point x (*). `docs/maths.md` derives the numbered formulas. The idea:
+a unit σ(z) on a support with ends A and B is used only through the share of its rise below or above a point,
 
     f = (σ(z) − σ(z_A)) / (σ(z_B) − σ(z_A)),    f̄ = 1 − f,                                (9)
 
@@ -22,8 +21,7 @@ from torch import Tensor
 
 from nits.logistic import kappa, log_kappa, positive, straight, tail
 
-LOG_WEIGHT_BOUND = 20.0
-"""Weights W stay in (e⁻²⁰, e²⁰), which float32 carries; see `log_weights`."""
+LOG_WEIGHT_BOUND = 20.0  # weights W stay in (e⁻²⁰, e²⁰), which float32 carries
 
 
 class Units(NamedTuple):
