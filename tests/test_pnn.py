@@ -103,7 +103,7 @@ def test_masses_of_the_pieces_of_a_partition_add_up_to_one(
     assert (total(mass) - 1).abs().max() < (1e-5 if dtype == torch.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("n", [100, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [100, pytest.param(10_000, marks=pytest.mark.slow)])
 @every_dtype
 @every_scale
 def test_pmf_of_256_bins_sums_to_one(scale: int, dtype: torch.dtype, n: int) -> None:
