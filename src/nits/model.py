@@ -133,7 +133,7 @@ class NITS(nn.Module):
         return torch.cat(chunks)[:, self.order.argsort()]
 
     def from_uniform(self, u: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns x with to_uniform(x) = u, at the cost of about one evaluation of the network.
+        """Returns x with to_uniform(x) = u, for one evaluation of the network and D quantiles.
 
         If u requires gradients they flow to it and to the weights, at the cost of D evaluations.
         """
