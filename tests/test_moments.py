@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from nits import PNN, pnn
+from nits import PNN, initial
 from test_pnn import every_dtype, every_hidden, every_support, weights
 
 inf = math.inf
 
 
 def logistic(centre: float, scale: float, dtype: torch.dtype) -> torch.Tensor:
-    A = pnn.from_log_weights(-torch.log(torch.tensor([scale], dtype=torch.float64)))
+    A = initial.from_log_weights(-torch.log(torch.tensor([scale], dtype=torch.float64)))
     return torch.cat([A, torch.tensor([centre, 0.0])]).to(dtype)
 
 

@@ -9,7 +9,7 @@ import torch
 from scipy import integrate, special, stats
 from torch import Tensor
 
-from nits import PNN, pnn, pnn_parameters
+from nits import PNN, initial, pnn_parameters
 from nits.initial import from_quantiles
 from test_pnn import every_hidden, every_support, weights
 
@@ -93,7 +93,7 @@ def mixture() -> tuple[Tensor, np.ndarray, np.ndarray, np.ndarray]:
         torch.tensor([0.3, 1.0, 0.1, 0.7]).double(),
     )
     logits = torch.tensor([0.1, 0.7, -0.5, 0.3]).double()
-    theta = torch.cat([pnn.from_log_weights(-torch.log(scales)), centres, logits])
+    theta = torch.cat([initial.from_log_weights(-torch.log(scales)), centres, logits])
     return theta, centres.numpy(), scales.numpy(), torch.softmax(logits, 0).numpy()
 
 
@@ -138,7 +138,7 @@ def universal(width: int) -> PNN:
     centres = x[torch.searchsorted(hard_target(x), levels)]
     gaps = centres.diff()
     scales = torch.minimum(torch.cat([gaps[:1], gaps]), torch.cat([gaps, gaps[-1:]])).clamp_min(1e-7) / 3
-    theta = torch.cat([pnn.from_log_weights(-torch.log(scales)), centres, torch.zeros(width).double()])
+    theta = torch.cat([initial.from_log_weights(-torch.log(scales)), centres, torch.zeros(width).double()])
     return PNN(theta, -1.5, 2.5, hidden=(width,))
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from nits import PNN, pnn, roots
+from nits import PNN, initial, pnn, roots
 from test_pnn import SUPPORTS, every_dtype, every_hidden, every_scale, every_support, weights
 
 inf = math.inf
@@ -91,7 +91,7 @@ def test_quantiles_of_steep_weights_are_right_to_rounding_of_x(low: float, high:
 @every_dtype
 def test_a_gap_between_two_spikes(dtype: torch.dtype) -> None:
     # On the plateau at ½ the density underflows, so a Newton step could leap anywhere.
-    A = pnn.from_log_weights(torch.log(torch.tensor([1e4, 1e4], dtype=torch.float64)))
+    A = initial.from_log_weights(torch.log(torch.tensor([1e4, 1e4], dtype=torch.float64)))
     theta = torch.cat([A, torch.tensor([-5.0, 5.0, 0.0, 0.0], dtype=torch.float64)]).to(dtype)
     u = torch.tensor([1e-4, 0.25, 0.4999, 0.5001, 0.75, 0.9999], dtype=dtype)
     x = PNN(theta, -inf, inf, hidden=(2,)).icdf(u)

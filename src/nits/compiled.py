@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,7 +20,10 @@ from nits import pnn
 from nits.heads import Head
 
 BLOCKS = (128, 1024)
-"""PNNs per call, for small and for large batches."""
+"""Rows per call, for small and for large batches."""
+
+COLUMNS = 2
+"""Columns per call."""
 
 Kernel = Callable[..., Any]
 
@@ -49,13 +52,12 @@ class _Columns(torch.autograd.Function):
     def forward(
         ctx: Any, theta: Tensor, head: Head, points: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> Tensor:
-        wanted = ctx.needs_input_grad[0]
-        value = torch.empty_like(points[0])
-        grad = torch.empty_like(theta) if wanted else None
-        columns = theta.unflatten(0, (len(low), -1))
-        for i, column in enumerate(columns):
-            slope = None if grad is None else grad.unflatten(0, (len(low), -1))[i]
-            _column(head, column, tuple(p[i] for p in points), (low[i], high[i]), (value[i], slope))
+        value, columns = torch.empty_like(points[0]), theta.unflatten(0, (len(low), -1))
+        grad = torch.empty_like(columns) if ctx.needs_input_grad[0] else None
+        for group in _groups(len(low)):
+            slope = None if grad is None else grad[group]
+            inputs = Inputs(columns[group], tuple(p[group] for p in points), low[group], high[group])
+            _fill(head, inputs, value[group], slope)
         ctx.save_for_backward(grad)
         return value
 
@@ -64,36 +66,45 @@ class _Columns(torch.autograd.Function):
         (grad,) = ctx.saved_tensors
         (outer,) = grads
         # Scaled in place: nothing else reads the buffer, and a second backward would be wrong either way.
-        return (
-            grad.unflatten(0, (len(outer), -1)).mul_(outer.unsqueeze(1)).flatten(0, 1),
-            None,
-            None,
-            None,
-            None,
-        )
+        return grad.mul_(outer.unsqueeze(1)).flatten(0, 1), None, None, None, None
 
 
-def _column(
-    head: Head,
-    theta: Tensor,
-    points: tuple[Tensor, ...],
-    ends: tuple[Tensor, Tensor],
-    out: tuple[Tensor, Tensor | None],
-) -> None:
-    """Fills out = (value (N,), gradient (P, N) or None) block by block."""
-    value, grad = out
-    n = len(value)
+class Inputs(NamedTuple):
+    """What a kernel reads: C columns and N rows of θ, points, and the ends of the supports."""
+
+    theta: Tensor  # (C, P, N)
+    points: tuple[Tensor, ...]  # (C, N) each
+    low: Tensor  # (C, 1)
+    high: Tensor
+
+    def block(self, rows: slice, size: int) -> Inputs:
+        """Returns some of the rows, padded to a block of the given size."""
+        points = tuple(_block(p[:, rows], size) for p in self.points)
+        return Inputs(_block(self.theta[..., rows], size), points, self.low, self.high)
+
+
+def _groups(columns: int) -> Iterator[slice]:
+    """Yields the columns two by two, one for each of two cores; the last two may overlap."""
+    for start in range(0, columns, COLUMNS):
+        start = max(0, min(start, columns - COLUMNS))
+        yield slice(start, start + COLUMNS)
+
+
+def _fill(head: Head, inputs: Inputs, value: Tensor, grad: Tensor | None) -> None:
+    """Fills value (C, N) and gradient (C, P, N) block by block."""
+    n = value.shape[-1]
     size = BLOCKS[0] if n < BLOCKS[1] // 2 else BLOCKS[1]
     run = _kernel(head, grad is not None)
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
-        count = rows.stop - rows.start
-        block = _block(theta[:, rows], size)
-        result = run(block, tuple(_block(p[rows], size) for p in points), *ends)
-        if grad is None:
-            value[rows] = result[:count]
-        else:
-            grad[:, rows], value[rows] = result[0][:, :count], result[1][:count]
+        whole = rows.stop - rows.start == size
+        outputs = [t[..., rows] for t in (value, grad) if t is not None]
+        block = outputs if whole else [t.new_empty(*t.shape[:-1], size) for t in outputs]
+        parts = (part for t in block[1:] for part in t.split(pnn.sizes(head.hidden), 1))
+        run(*inputs.block(rows, size), block[0], *parts)
+        if not whole:
+            for out, t in zip(outputs, block, strict=True):
+                out.copy_(t[..., : out.shape[-1]])
 
 
 def _block(x: Tensor, size: int) -> Tensor:
@@ -123,14 +134,26 @@ def _value(head: Head) -> Kernel:
     def value(theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
         return head.log_prob(pnn.frame(theta, low, high, head.hidden), points)
 
-    return value
+    def fill(theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor, out: Tensor) -> None:
+        out.copy_(torch.func.vmap(value)(theta, points, low, high))
+
+    return fill
 
 
 def _value_and_grad(head: Head) -> Kernel:
-    value = _value(head)
-
-    def total(theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-        result = value(theta, points, low, high)
+    def total(
+        parts: tuple[Tensor, ...], points: tuple[Tensor, ...], low: Tensor, high: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        result = head.log_prob(pnn.frame(parts, low, high, head.hidden), points)
         return result.sum(), result
 
-    return torch.func.grad(total, has_aux=True)
+    def fill(
+        theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor, out: Tensor, *grad: Tensor
+    ) -> None:
+        parts = theta.split([part.shape[1] for part in grad], 1)
+        slopes, value = torch.func.vmap(torch.func.grad(total, has_aux=True))(parts, points, low, high)
+        for part, slope in zip(grad, slopes, strict=True):
+            part.copy_(slope)
+        out.copy_(value)
+
+    return fill

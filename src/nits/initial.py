@@ -26,13 +26,13 @@ def from_quantiles(x: Tensor, hidden: Sequence[int]) -> Tensor:
     centres = _quantiles(x, levels)
     # A logistic of scale s has density 1 / (4 s) at its centre, so s = gap / 4 gives it the data's density.
     log_scale = torch.log(SMOOTHING * _gaps(centres, x) / 4)
-    parts = [pnn.from_log_weights(-log_scale.clamp(-19.0, 19.0)), centres]
+    parts = [from_log_weights(-log_scale.clamp(-19.0, 19.0)), centres]
     for fan_in, width in pairwise(hidden):
         steepness = torch.full(
             (width * fan_in,), 4.0 * width / (SMOOTHING * fan_in), dtype=x.dtype, device=x.device
         )
         steps = (torch.arange(width, dtype=x.dtype, device=x.device) + 0.5) / width
-        parts += [pnn.from_log_weights(torch.log(steepness)), steps]
+        parts += [from_log_weights(torch.log(steepness)), steps]
     return torch.cat([*parts, x.new_zeros(hidden[-1])])
 
 
@@ -53,3 +53,8 @@ def _gaps(centres: Tensor, x: Tensor) -> Tensor:
     around = torch.cat([gaps[:1], (gaps[1:] + gaps[:-1]) / 2, gaps[-1:]])
     span = (centres[-1] - centres[0]).clamp_min(1e-3)
     return around.clamp_min(1e-2 * span / len(centres))
+
+
+def from_log_weights(log_weight: Tensor) -> Tensor:
+    """Returns A with log W = log_weight: the inverse of `pnn.log_weights`, for |log_weight| < 20."""
+    return -log_weight * torch.rsqrt(1 - (log_weight / pnn.LOG_WEIGHT_BOUND) ** 2)

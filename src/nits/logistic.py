@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from math import factorial
+
 import torch
 from torch import Tensor
+
+FAR = 80.0
+"""e⁻⁸⁰ vanishes beside 1 in either precision; further out come subnormal numbers, which are slow."""
 
 
 def positive(z: Tensor) -> Tensor:
@@ -12,13 +17,16 @@ def positive(z: Tensor) -> Tensor:
 
 
 def tail(z: Tensor) -> Tensor:
-    """Returns log(1 + e^−|z|), what softplus(z) has beyond max(z, 0)."""
-    return torch.log1p(torch.exp(torch.where(z < 0, z, -z)))
+    """Returns log(1 + e^−|z|), what softplus(z) has beyond max(z, 0), to a rounding error of 1.
+
+    That is enough wherever it is a term of a logarithm, and many times faster than log1p of a tiny number.
+    """
+    return torch.log(1 + torch.exp(torch.where(z < 0, z, -z).clamp_min(-FAR)))
 
 
 def softplus(z: Tensor) -> Tensor:
-    """Returns log(1 + eᶻ) = −log σ(−z), exact for any z, in float64 too."""
-    return positive(z) + tail(z)
+    """Returns log(1 + eᶻ) = −log σ(−z) to full relative precision for any z, in float64 too."""
+    return positive(z) + torch.log1p(torch.exp(torch.where(z < 0, z, -z)))
 
 
 def log_softplus(z: Tensor) -> Tensor:
@@ -36,11 +44,16 @@ def softplus_gap(a: Tensor, b: Tensor, gap: Tensor) -> Tensor:
 
 
 def kappa(h: Tensor) -> Tensor:
-    """Returns κ(h) = 1 − e⁻ʰ to full relative precision.
-
-    Written as tanh(h/2) (1 + e⁻ʰ) because compilers lower expm1(h) to exp(h) − 1.
-    """
-    return torch.tanh(h / 2) * (1 + torch.exp(-h))
+    """Returns κ(h) = 1 − e⁻ʰ to full relative precision."""
+    if not torch.compiler.is_compiling():
+        return -torch.expm1(-h)
+    # Compilers lower expm1(h) to exp(h) − 1, so the power series stands in where that would cancel.
+    small = h < 0.5
+    near, terms = torch.where(small, h, 0.0), 8 if h.dtype == torch.float32 else 15
+    series = torch.zeros_like(h)
+    for k in range(terms, 0, -1):
+        series = near * (series - (-1) ** k / factorial(k))
+    return torch.where(small, series, 1 - torch.exp(-h.clamp_max(FAR)))
 
 
 def log_kappa(log_h: Tensor) -> Tensor:

@@ -28,13 +28,12 @@ PNNS_AT_ONCE = 8192
 
 
 class Run(NamedTuple):
-    """Neighbouring columns of one kind: positions start … stop, rows of θ first … last."""
+    """Neighbouring columns of one kind: positions start … stop, with so many weights in all."""
 
     head: Head
     start: int
     stop: int
-    first: int
-    last: int
+    weights: int
 
 
 class NITS(nn.Module):
@@ -222,11 +221,15 @@ class NITS(nn.Module):
         theta: Tensor = self.weights(self._features(values), context)
         return theta
 
+    def _split(self, theta: Tensor) -> list[Tensor]:
+        """Returns each run's rows of θ."""
+        return [theta] if len(self.runs) == 1 else list(theta.split([run.weights for run in self.runs]))
+
     def _log_prob(self, x: Tensor, context: Tensor | None) -> Tensor:
         values = self._values(x)
         theta = self._theta(values, context)
-        parts = [self._run_log_prob(run, theta[run.first : run.last], values) for run in self.runs]
-        return torch.cat(parts).t()
+        parts = zip(self.runs, self._split(theta), strict=True)
+        return torch.cat([self._run_log_prob(run, part, values) for run, part in parts]).t()
 
     def _run_log_prob(self, run: Run, theta: Tensor, values: Tensor) -> Tensor:
         low, high, x = (t[run.start : run.stop] for t in (self.low, self.high, values))
@@ -246,8 +249,8 @@ class NITS(nn.Module):
         theta = self._theta(values, context)
         parts = [
             run.head.to_uniform(at, values[run.start : run.stop][columns])
-            for run in self.runs
-            for at, columns in self._frames(run, theta[run.first : run.last], values)
+            for run, part in zip(self.runs, self._split(theta), strict=True)
+            for at, columns in self._frames(run, part, values)
         ]
         return torch.cat(parts).t()
 
@@ -287,9 +290,8 @@ class NITS(nn.Module):
 
 
 def _runs(heads: Sequence[Head]) -> Iterator[Run]:
-    start = first = 0
+    start = 0
     for i, head in enumerate(heads):
         if i + 1 == len(heads) or heads[i + 1].kind != head.kind:
-            last = first + sum(h.weights for h in heads[start : i + 1])
-            yield Run(heads[start], start, i + 1, first, last)
-            start, first = i + 1, last
+            yield Run(heads[start], start, i + 1, sum(h.weights for h in heads[start : i + 1]))
+            start = i + 1

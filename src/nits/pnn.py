@@ -21,6 +21,8 @@ from torch import Tensor
 
 from nits.logistic import kappa, log_kappa, positive, straight, tail
 
+Theta = Tensor | Sequence[Tensor]  # whole, or in the parts that `sizes` counts
+
 LOG_WEIGHT_BOUND = 20.0  # weights W stay in (e⁻²⁰, e²⁰), which float32 carries
 
 
@@ -49,6 +51,7 @@ class Deep(NamedTuple):
     weight: Tensor  # W, shape (out, in, *)
     log_rise: Tensor  # log of the rise of the units below, the largest set to 0, shape (in, *)
     mixed: Tensor  # W e^(log rise), shape (out, *)
+    scale: Tensor  # D over it, so that z − z_A is scale · W (e^(log rise) f)
     units: Units
 
 
@@ -73,35 +76,28 @@ class Point(NamedTuple):
 
 def parameters(hidden: Sequence[int]) -> int:
     """Returns P, the number of weights of a PNN with these hidden layers: 320 for (16, 16)."""
-    return sum(fan_in * h + h for fan_in, h in pairwise((1, *hidden))) + hidden[-1]
+    return sum(sizes(hidden))
 
 
-def unpack(theta: Tensor, hidden: Sequence[int]) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-    """Splits θ, shape (P, *), into the matrices and centres (A, b) of each hidden layer and the last A.
+def sizes(hidden: Sequence[int]) -> list[int]:
+    """Returns how many weights each part of θ has: matrix and centres of each layer, and the last matrix."""
+    return [size for fan_in, h in pairwise((1, *hidden)) for size in (fan_in * h, h)] + [hidden[-1]]
 
-    The first matrix comes as (h, *), the others as (out, in, *).
-    """
-    sizes = [size for fan_in, h in pairwise((1, *hidden)) for size in (fan_in * h, h)]
-    *parts, last = theta.split([*sizes, hidden[-1]])
+
+def unpack(theta: Theta, hidden: Sequence[int]) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    """Splits θ into (A, b) of each hidden layer, A as (h, *) or (out, in, *), and the last A."""
+    *parts, last = theta.split(sizes(hidden)) if isinstance(theta, Tensor) else theta
     layers = list(zip(parts[::2], parts[1::2], strict=True))
     deep = [(A.unflatten(0, (b.shape[0], -1)), b) for A, b in layers[1:]]
     return [layers[0], *deep], last
 
 
 def log_weights(A: Tensor) -> Tensor:
-    """Returns log W, equation (1): −A, bent smoothly so that it stays within ±20.
-
-    log W = −A / √(1 + (A/20)²) is −A to 1 % up to |A| = 2.8.
-    """
-    return -A * torch.rsqrt(1 + (A / LOG_WEIGHT_BOUND) ** 2)
+    """Returns log W = −A / √(1 + (A/20)²), equation (1): within ±20, and −A to 1 % up to |A| = 2.8."""
+    return -A * torch.rsqrt(1 + (A * (1 / LOG_WEIGHT_BOUND)) ** 2)
 
 
-def from_log_weights(log_weight: Tensor) -> Tensor:
-    """Returns A with log W = log_weight: the inverse of `log_weights`, for |log_weight| < 20."""
-    return -log_weight * torch.rsqrt(1 - (log_weight / LOG_WEIGHT_BOUND) ** 2)
-
-
-def frame(theta: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Frame:
+def frame(theta: Theta, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Frame:
     """Lays the PNN with weights theta, shape (P, *), over the support [low, high], shapes (*)."""
     (top, *rest), last = unpack(theta, hidden)
     first = _first(*top, low, high)
@@ -129,8 +125,8 @@ def cdf_and_density(at: Frame, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     points = _trace(at, x)
     slope = _slope(at.first.units, points[0], at.first.weight)
     for layer, point in zip(at.deep, points[1:], strict=True):
-        mixture = (layer.weight * (torch.exp(layer.log_rise) * slope)).sum(1) / layer.mixed
-        slope = _slope(layer.units, point, layer.units.width * mixture)
+        dz = layer.scale * (layer.weight * (torch.exp(layer.log_rise) * slope)).sum(1)
+        slope = _slope(layer.units, point, dz)
     return *_cdf(at, points[-1]), (torch.exp(at.log_share) * slope).sum(0)
 
 
@@ -166,7 +162,8 @@ def _deep(A: Tensor, b: Tensor, below: Units, log_rise: Tensor) -> tuple[Deep, T
     width = torch.exp(log_width)
     width = torch.where(width < straight(width.dtype), straight(width.dtype), width)
     z_low = (W * (torch.sigmoid(below.low) - b.unsqueeze(1))).sum(1)
-    return Deep(W, log_rise - top, mixed, _units(z_low, z_low + width, width)), log_width
+    units = _units(z_low, z_low + width, width)
+    return Deep(W, log_rise - top, mixed, width / mixed, units), log_width
 
 
 def _units(low: Tensor, high: Tensor, width: Tensor) -> Units:
@@ -182,9 +179,9 @@ def _trace(at: Frame, x: Tensor) -> list[Point]:
     """Follows x through the network: what each layer's units say of it."""
     points = [_first_point(at, x)]
     for layer in at.deep:
-        rise, width = torch.exp(layer.log_rise), layer.units.width
-        lower = width * ((layer.weight * (rise * points[-1].below)).sum(1) / layer.mixed)
-        upper = width * ((layer.weight * (rise * points[-1].above)).sum(1) / layer.mixed)
+        rise = torch.exp(layer.log_rise)
+        lower = layer.scale * (layer.weight * (rise * points[-1].below)).sum(1)
+        upper = layer.scale * (layer.weight * (rise * points[-1].above)).sum(1)
         z = torch.where(upper < lower, layer.units.high - upper, layer.units.low + lower)
         points.append(_point(layer.units, z, lower, upper))
     return points

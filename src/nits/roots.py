@@ -233,12 +233,13 @@ def _chooser(keep: Tensor) -> Callable[[Tensor], Tensor]:
 
 def _map(at: Frame, function: Callable[[Tensor], Tensor]) -> Frame:
     """Returns the frame with the function applied to each of its tensors."""
-    first = pnn.First(
-        function(at.first.weight), function(at.first.centre), _map_units(at.first.units, function)
-    )
+    W, b, units = at.first
+    first = pnn.First(function(W), function(b), _map_units(units, function))
     deep = tuple(
-        pnn.Deep(function(W), function(log_rise), function(mixed), _map_units(units, function))
-        for W, log_rise, mixed, units in at.deep
+        pnn.Deep(
+            function(W), function(log_rise), function(mixed), function(scale), _map_units(units, function)
+        )
+        for W, log_rise, mixed, scale, units in at.deep
     )
     return Frame(function(at.low), function(at.high), first, deep, function(at.log_share))
 

@@ -86,21 +86,22 @@ class _BlockProduct(torch.autograd.Function):
 
 
 def _grad_x(grad: Tensor, x: Tensor, weight: Tensor, blocks: tuple[Block, ...]) -> Tensor:
-    """Each stripe of columns is read by its own block of rows and all below it."""
+    """Each block of rows adds to the columns that it reads; the last one reads most, and starts."""
     grad_x = torch.empty_like(x)
     grad_x[blocks[-1].seen :] = 0
-    for b in blocks:
-        stripe = slice(b.before, b.seen)
-        torch.mm(weight[b.start :, stripe].t(), grad[b.start :], out=grad_x[stripe])
+    for beta, b in enumerate(reversed(blocks)):
+        rows, part = slice(b.start, b.stop), grad_x[: b.seen]
+        torch.addmm(part, weight[rows, : b.seen].t(), grad[rows], beta=min(beta, 1), out=part)
     return grad_x
 
 
 def _grad_weight(grad: Tensor, x: Tensor, mask: Tensor, blocks: tuple[Block, ...]) -> Tensor:
-    grad_weight = torch.zeros(mask.shape, dtype=x.dtype, device=x.device)
+    grad_weight = torch.empty(mask.shape, dtype=x.dtype, device=x.device)
     for b in blocks:
         rows, stripe = slice(b.start, b.stop), slice(b.before, b.seen)
         torch.mm(grad[rows], x[: b.seen].t(), out=grad_weight[rows, : b.seen])
         grad_weight[rows, stripe] *= mask[rows, stripe]
+        grad_weight[rows, b.seen :] = 0
     return grad_weight
 
 

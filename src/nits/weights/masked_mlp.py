@@ -15,6 +15,9 @@ from nits.weights.weight_model import WeightModel
 BLOCKS_OF_ROWS = 4
 """Blocks per triangular matrix: more would skip more zeros, but in products too small to be fast."""
 
+BLOCKS_OF_OUTPUTS = 8
+"""And in the last one, which has many more rows."""
+
 
 class MaskedMLP(WeightModel):
     """Residual blocks h ← h + W₂ relu(W₁ relu(h)), masked so that each column sees those before it.
@@ -49,7 +52,7 @@ class MaskedMLP(WeightModel):
         for index, layer in enumerate(inner):
             layer.reset(relu_gain() if index % 2 == 0 else relu_gain(0.5 / blocks**0.5))
         self.inner = nn.ModuleList(inner)
-        self.last = BlockLinear(masks.output_ranks(self.outputs), ranks, BLOCKS_OF_ROWS)
+        self.last = BlockLinear(masks.output_ranks(self.outputs), ranks, BLOCKS_OF_OUTPUTS)
         self.last.reset(0.5)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
@@ -58,8 +61,8 @@ class MaskedMLP(WeightModel):
         if context is not None:
             h = h + self.context_weight @ context
         for narrow, wide in zip(self.inner[::2], self.inner[1::2], strict=True):
-            inner = functional.relu(narrow(functional.relu(h)))
-            h = h + wide(functional.dropout(inner, self.dropout, self.training))
+            inner = functional.relu(narrow(functional.relu(h)), inplace=True)
+            h = wide(functional.dropout(inner, self.dropout, self.training)).add_(h)
         theta: Tensor = self.last(functional.relu(h))
         return theta
 

@@ -1,0 +1,36 @@
+"""Freed memory stays in the process inside `kept`, and goes back after it."""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+import pytest
+import torch
+
+from nits import memory
+
+FLOATS = 2**24  # 64 MB, more than the C library keeps by itself
+
+
+def faults() -> int:
+    """Returns how many pages were brought in while 64 MB came and went ten times."""
+    torch.empty(FLOATS).fill_(1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        torch.empty(FLOATS).fill_(1)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a matter of glibc")
+def test_no_page_is_brought_in_twice() -> None:
+    outside = faults()
+    with memory.kept():
+        inside = faults()
+    assert inside < outside / 10
+    assert faults() > 10 * inside
+
+
+def test_an_error_passes_through() -> None:
+    with pytest.raises(ZeroDivisionError), memory.kept():
+        _ = 1 / 0
