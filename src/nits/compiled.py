@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from nits import pnn
 from nits.heads import Head
@@ -52,21 +53,25 @@ class _Columns(torch.autograd.Function):
     def forward(
         ctx: Any, theta: Tensor, head: Head, points: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> Tensor:
-        value, columns = torch.empty_like(points[0]), theta.unflatten(0, (len(low), -1))
-        grad = torch.empty_like(columns) if ctx.needs_input_grad[0] else None
-        for group in _groups(len(low)):
-            slope = None if grad is None else grad[group]
-            inputs = Inputs(columns[group], tuple(p[group] for p in points), low[group], high[group])
-            _fill(head, inputs, value[group], slope)
-        ctx.save_for_backward(grad)
+        whole = Inputs(theta.unflatten(0, (len(low), -1)), points, low, high)
+        value, slopes = torch.empty_like(points[0]), []
+        run, ctx.places = _kernel(head, ctx.needs_input_grad[0]), list(_places(*value.shape))
+        for columns, rows, size in ctx.places:
+            result, slope = run(*whole.block(columns, rows, size))
+            value[columns, rows] = result[:, : rows.stop - rows.start]
+            slopes.append(slope)
+        ctx.save_for_backward(*slopes)
         return value
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        (grad,) = ctx.saved_tensors
-        (outer,) = grads
-        # Scaled in place: nothing else reads the buffer, and a second backward would be wrong either way.
-        return grad.mul_(outer.unsqueeze(1)).flatten(0, 1), None, None, None, None
+        (outer,), slopes = grads, ctx.saved_tensors
+        grad = outer.new_empty(outer.shape[0], slopes[0].shape[1], outer.shape[1])
+        for (columns, rows, _), slope in zip(ctx.places, slopes, strict=True):
+            part = slope[..., : rows.stop - rows.start]
+            torch.mul(part, outer[columns, rows].unsqueeze(1), out=grad[columns, :, rows])
+        return grad.flatten(0, 1), None, None, None, None
 
 
 class Inputs(NamedTuple):
@@ -77,34 +82,20 @@ class Inputs(NamedTuple):
     low: Tensor  # (C, 1)
     high: Tensor
 
-    def block(self, rows: slice, size: int) -> Inputs:
-        """Returns some of the rows, padded to a block of the given size."""
-        points = tuple(_block(p[:, rows], size) for p in self.points)
-        return Inputs(_block(self.theta[..., rows], size), points, self.low, self.high)
+    def block(self, columns: slice, rows: slice, size: int) -> Inputs:
+        """Returns some of the columns and rows, the rows padded to a block of the given size."""
+        theta, points, low, high = self
+        parts = tuple(_block(p[columns, rows], size) for p in points)
+        return Inputs(_block(theta[columns, :, rows], size), parts, low[columns], high[columns])
 
 
-def _groups(columns: int) -> Iterator[slice]:
-    """Yields the columns two by two, one for each of two cores; the last two may overlap."""
-    for start in range(0, columns, COLUMNS):
-        start = max(0, min(start, columns - COLUMNS))
-        yield slice(start, start + COLUMNS)
-
-
-def _fill(head: Head, inputs: Inputs, value: Tensor, grad: Tensor | None) -> None:
-    """Fills value (C, N) and gradient (C, P, N) block by block."""
-    n = value.shape[-1]
+def _places(columns: int, n: int) -> Iterator[tuple[slice, slice, int]]:
+    """Yields columns two by two, one for each of two cores, and blocks of rows; the last two may overlap."""
     size = BLOCKS[0] if n < BLOCKS[1] // 2 else BLOCKS[1]
-    run = _kernel(head, grad is not None)
-    for start in range(0, n, size):
-        rows = slice(start, min(start + size, n))
-        whole = rows.stop - rows.start == size
-        outputs = [t[..., rows] for t in (value, grad) if t is not None]
-        block = outputs if whole else [t.new_empty(*t.shape[:-1], size) for t in outputs]
-        parts = (part for t in block[1:] for part in t.split(pnn.sizes(head.hidden), 1))
-        run(*inputs.block(rows, size), block[0], *parts)
-        if not whole:
-            for out, t in zip(outputs, block, strict=True):
-                out.copy_(t[..., : out.shape[-1]])
+    for start in range(0, columns, COLUMNS):
+        first = max(0, min(start, columns - COLUMNS))
+        for row in range(0, n, size):
+            yield slice(first, min(first + COLUMNS, columns)), slice(row, min(row + size, n)), size
 
 
 def _block(x: Tensor, size: int) -> Tensor:
@@ -131,29 +122,35 @@ def _kind_kernel(kind: tuple[object, ...], cls: type, with_gradient: bool, head:
 
 
 def _value(head: Head) -> Kernel:
-    def value(theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
-        return head.log_prob(pnn.frame(theta, low, high, head.hidden), points)
+    def value(
+        theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        return torch.func.vmap(_log_prob(head))(theta, points, low, high), None
 
-    def fill(theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor, out: Tensor) -> None:
-        out.copy_(torch.func.vmap(value)(theta, points, low, high))
-
-    return fill
+    return value
 
 
 def _value_and_grad(head: Head) -> Kernel:
+    log_prob = _log_prob(head)
+
     def total(
         parts: tuple[Tensor, ...], points: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> tuple[Tensor, Tensor]:
-        result = head.log_prob(pnn.frame(parts, low, high, head.hidden), points)
+        result = log_prob(parts, points, low, high)
         return result.sum(), result
 
-    def fill(
-        theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor, out: Tensor, *grad: Tensor
-    ) -> None:
-        parts = theta.split([part.shape[1] for part in grad], 1)
+    def value_and_grad(
+        theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        parts = theta.split(pnn.sizes(head.hidden), 1)
         slopes, value = torch.func.vmap(torch.func.grad(total, has_aux=True))(parts, points, low, high)
-        for part, slope in zip(grad, slopes, strict=True):
-            part.copy_(slope)
-        out.copy_(value)
+        return value, torch.cat(slopes, 1)
 
-    return fill
+    return value_and_grad
+
+
+def _log_prob(head: Head) -> Callable[..., Tensor]:
+    def log_prob(theta: pnn.Theta, points: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
+        return head.log_prob(pnn.frame(theta, low, high, head.hidden), points)
+
+    return log_prob

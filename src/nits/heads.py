@@ -53,9 +53,13 @@ class Head(ABC):
     def to_uniform(self, at: pnn.Frame, x: Tensor) -> Tensor:
         """Returns the probability below x; of a discrete x, half of its own probability included."""
 
-    @abstractmethod
     def from_uniform(self, at: pnn.Frame, u: Tensor) -> Tensor:
         """Returns the value at probability u."""
+        return self.value(roots.quantile(at, u, 1 - u), at.low, at.high)
+
+    @abstractmethod
+    def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns the value that a point of the support [low, high] stands for."""
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:
@@ -103,9 +107,9 @@ class Continuous(Head):
         """Returns N(x)."""
         return pnn.cdf(at, torch.minimum(torch.maximum(x, at.low), at.high))[0]
 
-    def from_uniform(self, at: pnn.Frame, u: Tensor) -> Tensor:
-        """Returns the quantile of u."""
-        return roots.quantile(at, u, 1 - u)
+    def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """The point itself."""
+        return quantile
 
     def features(self, x: Tensor) -> Tensor:
         """The value itself."""
@@ -157,9 +161,9 @@ class Quantized(Head):
         start, end = self.points(x, at.low, at.high)
         return (pnn.cdf(at, start)[0] + pnn.cdf(at, end)[0]) / 2
 
-    def from_uniform(self, at: pnn.Frame, u: Tensor) -> Tensor:
-        """Returns the bin that the quantile of u falls into."""
-        share = (roots.quantile(at, u, 1 - u) - at.low) / (at.high - at.low)
+    def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns the bin that the point falls into."""
+        share = (quantile - low) / (high - low)
         return (share * self.bins).floor().clamp(0, self.bins - 1)
 
     def features(self, x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from nits import checks, compiled, pnn
+from nits import checks, compiled, pnn, quantiles
 from nits.distributions import private_generator, uniform
 from nits.heads import Head, real_columns
 from nits.weights import Independent, MaskedMLP, WeightModel
@@ -285,8 +285,11 @@ class NITS(nn.Module):
         return torch.stack(found, 1)
 
     def _invert(self, position: int, theta: Tensor, u: Tensor) -> Tensor:
-        head = self.ordered[position]
-        return head.from_uniform(pnn.frame(theta, self.low[position], self.high[position], head.hidden), u)
+        head, low, high = self.ordered[position], self.low[position], self.high[position]
+        if self.compiled and not torch.is_grad_enabled() and compiled.available():
+            x = quantiles.quantile(theta.expand(-1, len(u)), u, low, high, head.hidden)
+            return head.value(x, low, high)
+        return head.from_uniform(pnn.frame(theta, low, high, head.hidden), u)
 
 
 def _runs(heads: Sequence[Head]) -> Iterator[Run]:

@@ -83,14 +83,14 @@ def quantile(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
     with torch.no_grad():
         fixed = _map(at, torch.Tensor.detach)
         known, known_above = v.detach(), v_above.detach()
-        x = _polish(fixed, solve(fixed, known, known_above), known, known_above)
+        x = polish(fixed, solve(fixed, known, known_above), known, known_above)
     if torch.is_grad_enabled():
         x = _with_gradient(at, x, v, v_above)
     x = torch.where(u <= 0, at.low, torch.where(u_above <= 0, at.high, x))
     return torch.where(torch.isnan(u), torch.nan, x)
 
 
-def _polish(at: Frame, found: Found, u: Tensor, u_above: Tensor) -> Tensor:
+def polish(at: Frame, found: Found, u: Tensor, u_above: Tensor) -> Tensor:
     """Takes one plain Newton step, and keeps it where it brings N nearer to u."""
     x, below, above, density = found
     error = torch.where(u < 0.5, below - u, u_above - above)
@@ -113,13 +113,18 @@ def _with_gradient(at: Frame, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
 def solve(at: Frame, u: Tensor, u_above: Tensor) -> Found:
     """Finds x with N(x) = u up to one Newton step; the roots still open after a pass go on alone."""
     target = torch.log(u) - torch.log(u_above)
-    at = _map(at, lambda t: t.expand(*t.shape[: t.dim() - target.dim()], *target.shape))
+    at = spread(at, target)
     ref, ends = reference(at), bracket(at, target)
     search = _start(ref, ends, target)
     if torch.compiler.is_compiling():
-        search = _advance(at, ref, search, target, (COMPILED_STEPS[target.dtype], 3))
+        search = advance(at, ref, search, target, (COMPILED_STEPS[target.dtype], 3))
         return search.best
     return _solve_open(at, ref, search, target)
+
+
+def spread(at: Frame, target: Tensor) -> Frame:
+    """Returns the frame with every tensor expanded to the shape of the targets."""
+    return _map(at, lambda t: t.expand(*t.shape[: t.dim() - target.dim()], *target.shape))
 
 
 def _solve_open(at: Frame, ref: Reference, search: Search, target: Tensor) -> Found:
@@ -127,7 +132,7 @@ def _solve_open(at: Frame, ref: Reference, search: Search, target: Tensor) -> Fo
     found = torch.empty(len(Found._fields), *target.shape, dtype=target.dtype, device=target.device)
     where = torch.ones_like(target, dtype=torch.bool)
     for steps in PASSES:
-        search = _advance(at, ref, search, target, steps)
+        search = advance(at, ref, search, target, steps)
         found[:, where] = torch.stack(search.best).flatten(1)
         open_ = _is_open(search)
         if not open_.any():
@@ -159,7 +164,7 @@ def _start(ref: Reference, ends: tuple[Tensor, Tensor], target: Tensor) -> Searc
     return Search(y, left, right, right - left, torch.full_like(target, torch.nan), Found(y, y, y, y))
 
 
-def _advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: tuple[int, int]) -> Search:
+def advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: tuple[int, int]) -> Search:
     """Takes Newton steps in y; one that leaves the bracket bisects it."""
     y, left, right, width, nearest, best = search
     count, check_every = steps
@@ -185,7 +190,7 @@ def _advance(at: Frame, ref: Reference, search: Search, target: Tensor, steps: t
 def reference(at: Frame) -> Reference:
     """Returns a logistic about as wide as the first layer's units lie apart."""
     b = _inside(at.first.centre, at.low, at.high)
-    variance = 0.3 * b.var(0, correction=0) + (1 / at.first.weight).median(0).values.square()
+    variance = 0.3 * b.var(0, correction=0) + torch.exp(-2 * torch.log(at.first.weight).mean(0))
     centre, scale = b.mean(0), torch.minimum(variance.sqrt(), (at.high - at.low) / 4)
     return Reference(centre, scale, (at.low - centre) / scale, (at.high - centre) / scale)
 
