@@ -13,10 +13,10 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow lint bench docs clean
+.PHONY: help demo test slow lint bench rivals tables rescore docs clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## fit a density to the bundled household power data; picture in out/
 	$(BIN)/python examples/demo.py
@@ -27,13 +27,23 @@ test: $(READY)  ## run the tests, all but the slow ones
 slow: $(READY)  ## run the slow tests: full figures, compiled kernels, kill and resume
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow $(PYTEST_ARGS)
 
-lint: $(READY)  ## ruff check, ruff format --check, mypy --strict
+lint: $(READY)  ## ruff check, ruff format --check, mypy --strict, tables as their results say
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python benchmarks/tables.py --check
 
 bench: $(READY)  ## run the benchmarks
 	@set -e; for script in $(BENCHMARKS); do echo "$$script"; $(BIN)/python $$script; done
+
+rivals: $(READY)  ## install what the benchmarks compare with
+	$(PIP) --no-build-isolation -e '.[rivals]'
+
+tables: $(READY)  ## write the tables of results in README.md and benchmarks/README.md
+	$(BIN)/python benchmarks/tables.py
+
+rescore: $(READY)  ## reproduce the headline figures from their weights; needs NITS_DATA
+	$(BIN)/python benchmarks/rescore.py
 
 docs: $(READY)  ## check that every link in the Markdown files leads somewhere
 	$(BIN)/python docs/check_links.py

@@ -1,10 +1,19 @@
-"""Data to learn from: `nits.datasets.toy` has densities whose exact logarithm is known.
+"""Data to learn from: real tables and images, and in `nits.datasets.toy` densities that are known exactly.
 
-Submodules are imported when they are first used.
+The toy densities are imported when they are first used.
 """
 
 from importlib import import_module
 from types import ModuleType
+
+from nits.datasets.catalogue import load, names
+from nits.datasets.continuous import table
+from nits.datasets.household import power
+from nits.datasets.patches import bsds300
+from nits.datasets.published import gas, hepmass, miniboone
+from nits.datasets.split import Split
+
+__all__ = ["Split", "bsds300", "gas", "hepmass", "load", "miniboone", "names", "power", "table"]
 
 _SUBMODULES = ("toy",)
 

@@ -1,0 +1,170 @@
+"""NITS-MLP, on the range of the training rows widened by 2 % at both ends."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import nits
+from models.fitted import Clock, Fitted, Rows, Settings, Values, chunks, taken
+from nits.datasets import Split
+from nits.likelihood import start_from_data
+from nits.rows import Rows as TrainingRows
+from nits.schedules import Cosine, Schedule
+
+CHECKPOINTS = Path(__file__).resolve().parents[2] / "out" / "benchmarks"
+WIDENED = 0.02
+SCORED_AT_ONCE = 8192
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The model's size: PNN layers, and width, depth and dropout of the weight model."""
+
+    pnn: list[int]
+    hidden: int
+    blocks: int
+    dropout: float
+
+
+@dataclass(frozen=True)
+class Training:
+    """The recipe's numbers; a cosine with floor 1 is a constant learning rate."""
+
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    warmup: int
+    floor: float
+    average: float
+    clip: float
+    patience: int
+    start_from_data: bool
+
+    def recipe(self, schedule: Schedule) -> nits.Recipe:
+        """Returns the numbers as `nits.fit` takes them; the weights have been started before."""
+        return nits.Recipe(
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            schedule=schedule,
+            average=self.average,
+            clip=self.clip,
+            patience=self.patience,
+            start_from_data=False,
+        )
+
+
+@dataclass
+class Noted:
+    """A cosine that notes when it is first asked: that is when `nits.fit` has checked the rows and begins."""
+
+    cosine: Cosine
+    clock: Clock = field(repr=False)
+    begun: float = field(default=math.nan, repr=False)
+
+    def factor(self, step: int, progress: float, validation: list[float]) -> float:
+        """Returns the cosine's factor."""
+        if math.isnan(self.begun):
+            self.begun = self.clock.seconds
+        return self.cosine.factor(step, progress, validation)
+
+
+@dataclass
+class FittedNITS(Fitted):
+    """A trained NITS, whose weights can be kept."""
+
+    model: nits.NITS | None = None
+
+
+def support(train: Rows) -> tuple[list[float], list[float]]:
+    """Returns both ends of every column: the range of the training rows, widened by 2 % of it."""
+    low = np.min([part.min(0) for part in chunks(train, 65536)], 0).astype(np.float64)
+    high = np.max([part.max(0) for part in chunks(train, 65536)], 0).astype(np.float64)
+    margin = WIDENED * (high - low)
+    return (low - margin).tolist(), (high + margin).tolist()
+
+
+def build(split: Split, settings: Settings) -> nits.NITS:
+    """Returns the untrained model."""
+    shape = taken(Shape, settings)
+    heads = [
+        nits.heads.Continuous(low, high, tuple(shape.pnn))
+        for low, high in zip(*support(split.train), strict=True)
+    ]
+    return nits.NITS.mlp(heads, hidden=shape.hidden, blocks=shape.blocks, dropout=shape.dropout)
+
+
+def fit(split: Split, settings: Settings, minutes: float, seed: int) -> FittedNITS:
+    """Trains with `nits.fit`, which leaves its checkpoints under out/."""
+    clock = Clock(minutes)
+    torch.manual_seed(seed)
+    model, training = build(split, settings), taken(Training, settings)
+    if training.start_from_data:
+        start_from_data(model, TrainingRows(split.train))
+    schedule = Noted(Cosine(training.warmup, training.floor), clock)
+    history = nits.fit(
+        model,
+        split.train,
+        validation=split.validation,
+        recipe=training.recipe(schedule),
+        max_minutes=clock.minutes_left,
+        checkpoint=CHECKPOINTS / f"{split.name}-{settings['hidden']}-{minutes:g}m-seed{seed}.safetensors",
+        seed=seed,
+    )
+    if history.stopped == "interrupted":
+        raise KeyboardInterrupt
+    seconds = [schedule.begun + s for s in history.seconds]
+    return FittedNITS(
+        log_prob=lambda rows: score(model, rows),
+        parameters=sum(p.numel() for p in model.parameters()),
+        epochs=history.epoch[-1],
+        steps=history.step[-1],
+        seconds=seconds[-1],
+        history=list(zip(seconds, history.validation, strict=True)),
+        chosen={"stopped": history.stopped, "best_step": history.best_step, "compiled": history.compiled},
+        model=model,
+    )
+
+
+def score(model: nits.NITS, rows: Rows) -> Values:
+    """Returns the nats of rows: −inf outside the support."""
+    with torch.no_grad():
+        parts = [model.log_prob(torch.from_numpy(part)) for part in chunks(rows, SCORED_AT_ONCE)]
+    return torch.cat(parts).double().numpy()
+
+
+def save(model: nits.NITS, settings: Settings, path: Path, *, half: bool) -> None:
+    """Writes the weights, in float16 if half, with the settings and the support beside them."""
+    state = {
+        name: (t.half() if half and t.is_floating_point() else t).contiguous()
+        for name, t in model.state_dict().items()
+    }
+    ends = {"low": [head.low for head in model.heads], "high": [head.high for head in model.heads]}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".part")
+    save_file(state, temporary, metadata={"settings": json.dumps(settings), "support": json.dumps(ends)})
+    temporary.replace(path)
+
+
+def load(path: Path) -> nits.NITS:
+    """Returns the model that `save` wrote, in float32."""
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata()
+        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    shape = taken(Shape, json.loads(metadata["settings"]))
+    ends = json.loads(metadata["support"])
+    heads = [
+        nits.heads.Continuous(low, high, tuple(shape.pnn))
+        for low, high in zip(ends["low"], ends["high"], strict=True)
+    ]
+    model = nits.NITS.mlp(heads, hidden=shape.hidden, blocks=shape.blocks, dropout=shape.dropout)
+    model.load_state_dict({name: t.float() if t.is_floating_point() else t for name, t in state.items()})
+    return model.eval()

@@ -1,0 +1,202 @@
+"""Writes the result tables of README.md and benchmarks/README.md from benchmarks/results/*.json.
+
+python benchmarks/tables.py            writes what stands between the markers
+python benchmarks/tables.py --check    exits 1 if that differs from the results
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import measure
+
+Record = dict[str, Any]
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+OURS = "nits-mlp"
+
+DATASETS = (
+    "power",
+    "gas",
+    "hepmass",
+    "miniboone",
+    "bsds300",
+    "gas_turbine",
+    "beijing_air",
+    "diamonds",
+    "magic_gamma",
+)
+
+PUBLISHED_ON = ("power", "gas", "hepmass", "miniboone", "bsds300")
+PUBLISHED = {
+    "NITS-MLP": ("0.66 ± 0.01", "13.20 ± 0.01", "-12.93 ± 0.02", "-10.85 ± 0.02", "155.91 ± 0.21"),
+    "NSF": ("0.66 ± 0.01", "13.09 ± 0.02", "-14.01 ± 0.03", "-9.22 ± 0.48", "157.31 ± 0.28"),
+    "NAF": ("0.62 ± 0.02", "11.91 ± 0.13", "-15.09 ± 0.40", "-8.86 ± 0.15", "157.73 ± 0.04"),
+    "MAF": ("0.30 ± 0.01", "9.59 ± 0.02", "-17.39 ± 0.02", "-11.68 ± 0.44", "156.36 ± 0.28"),
+}
+"""Test nats of Li & Kluger (2022), table of UCI data sets: other hardware, other budgets."""
+
+SAME_METHOD = {
+    OURS: "NITS-MLP",
+    "zuko-nsf": "NSF",
+    "nflows-rq-autoregressive": "NSF",
+    "nflows-rq-coupling": "NSF",
+    "zuko-naf": "NAF",
+    "zuko-maf": "MAF",
+}
+
+
+def read(results: Path) -> list[Record]:
+    """Returns the records of `run.py`, by data set and model, the longest run first."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
+    runs = [record for record in found if "dataset" in record and "test_nats" in record]
+    return sorted(
+        runs,
+        key=lambda r: (
+            DATASETS.index(r["dataset"]),
+            -r["minutes"],
+            r["model"] != OURS,
+            r["model"],
+            r["seed"],
+        ),
+    )
+
+
+def published(dataset: str, model: str) -> str:
+    """Returns the paper's figure for a method, or a dash."""
+    method = SAME_METHOD.get(model)
+    if method is None or dataset not in PUBLISHED_ON:
+        return "–"
+    return _minus(PUBLISHED[method][PUBLISHED_ON.index(dataset)])
+
+
+def figure(record: Record) -> str:
+    """Returns the test nats inside the support with two standard errors, and how many rows were outside."""
+    value, error, outside = (
+        record[f"test_{name}"] for name in ("nats_inside", "two_standard_errors", "rows_outside")
+    )
+    if value is None or error is None:
+        return "not finite"
+    text = _minus(f"{value:.3f} ± {error:.3f}")
+    return f"{text} ({outside} of {record['test_rows']:,} rows outside)" if outside else text
+
+
+def full_table(records: list[Record]) -> str:
+    """Returns one line per run, for benchmarks/README.md."""
+    head = (
+        "data set",
+        "model",
+        "minutes",
+        "seed",
+        "settings",
+        "test nats",
+        "weights",
+        "epochs",
+        "paper, published on other hardware",
+    )
+    return _table(head, (line for dataset in DATASETS for line in _full_lines(dataset, records)))
+
+
+def _full_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
+    runs = [r for r in records if r["dataset"] == dataset]
+    if not runs:
+        return [(dataset, OURS, *("–",) * 3, "not run", *("–",) * 2, published(dataset, OURS))]
+    return [
+        (
+            dataset,
+            r["model"],
+            f"{r['minutes']:g}",
+            str(r["seed"]),
+            r["settings_name"],
+            figure(r),
+            f"{r['parameters']:,}",
+            f"{r['epochs']:.1f}",
+            published(dataset, r["model"]),
+        )
+        for r in runs
+    ]
+
+
+def short_table(records: list[Record]) -> str:
+    """Returns one line per data set, for README.md: ours and the best rival of the same minutes."""
+    head = ("test nats", "minutes", OURS, "best rival", "paper's NITS-MLP, published on other hardware")
+    lines = [_short_line(dataset, records) for dataset in DATASETS]
+    return _table(head, lines)
+
+
+def _short_line(dataset: str, records: list[Record]) -> tuple[str, ...]:
+    """Of runs with the same minutes and several seeds the first seed stands here, never the best."""
+    runs = [r for r in records if r["dataset"] == dataset and r["settings_name"] != "paper"]
+    ours = next((r for r in runs if r["model"] == OURS), None)
+    paper = published(dataset, OURS)
+    if ours is None:
+        return (dataset, "–", "not run", "not run", paper)
+    rivals = [r for r in runs if r["model"] != OURS and r["minutes"] == ours["minutes"]]
+    best = max(rivals, key=_comparable, default=None)
+    rival = "not run" if best is None else f"{figure(best)}, {best['model']}"
+    return (dataset, f"{ours['minutes']:g}", figure(ours), rival, paper)
+
+
+def _comparable(record: Record) -> float:
+    value = record["test_nats_inside"]
+    return float("-inf") if value is None else float(value)
+
+
+def _table(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
+    rows = [head, ("---",) * len(head), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+def replaced(text: str, table: str, name: str) -> str:
+    """Returns the text with the table between its markers."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{name} must have the lines {BEGIN} and {END}, but lacks one; add it.")
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
+PLACES: dict[str, Callable[[list[Record]], str]] = {
+    "README.md": short_table,
+    "benchmarks/README.md": full_table,
+}
+
+
+def main(argv: list[str] | None = None, root: Path = measure.ROOT) -> int:
+    """Writes or checks the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if a table is out of date"
+    )
+    check = parser.parse_args(argv).check
+    records = read(root / "benchmarks" / "results")
+    stale = 0
+    for name, table in PLACES.items():
+        path = root / name
+        old = path.read_text(encoding="utf-8")
+        try:
+            new = replaced(old, table(records), name)
+        except ValueError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        if new == old:
+            continue
+        stale += 1
+        if check:
+            print(f"{name} differs from benchmarks/results; run python benchmarks/tables.py", file=sys.stderr)
+        else:
+            path.write_text(new, encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

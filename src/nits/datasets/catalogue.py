@@ -1,0 +1,46 @@
+"""Every data set by name."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from nits.datasets.continuous import TABLES, table
+from nits.datasets.household import power
+from nits.datasets.patches import bsds300
+from nits.datasets.published import gas, hepmass, miniboone
+from nits.datasets.split import Split
+
+
+class Loader(Protocol):
+    """What returns a data set."""
+
+    def __call__(self, root: Path | None = None, *, cache: Path | None = None) -> Split:
+        """Returns the data set, from the cache or else from the files under `root`."""
+
+
+LOADERS: dict[str, Loader] = {
+    "power": power,
+    "gas": gas,
+    "hepmass": hepmass,
+    "miniboone": miniboone,
+    "bsds300": bsds300,
+    **{name: partial(table, name) for name in TABLES},
+}
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names that `load` knows."""
+    return tuple(LOADERS)
+
+
+def load(name: str, root: Path | None = None, *, cache: Path | None = None) -> Split:
+    """Returns the data set called `name`.
+
+    root: Folder with the published files, by default the one that NITS_DATA names.
+    cache: Folder for the prepared ones, by default the one that NITS_CACHE names, or ~/.cache/nits.
+    """
+    if name not in LOADERS:
+        raise ValueError(f"There is no data set {name!r}; the known ones are {', '.join(LOADERS)}.")
+    return LOADERS[name](root, cache=cache)

@@ -1,0 +1,260 @@
+"""The benchmark harness: settings for every model, a whole record from a short run, tables to be checked."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+
+import models
+import rescore
+import run
+import scale
+import tables
+from models import fitted, nits_mlp
+
+from nits import datasets
+from nits.datasets import Split
+
+BENCHMARKS = Path(run.__file__).parent
+
+RIVALS = [name for name in models.FAMILIES if name != models.OURS]
+MODULES = {"zuko_flows": "zuko", "nflows_flows": "nflows", "sklearn_models": "sklearn"}
+
+SMALL: dict[str, dict[str, Any]] = {
+    "nits-mlp": {"pnn": [4, 4], "hidden": 16, "blocks": 1, "dropout": 0.0, "batch_size": 64},
+    "zuko-nsf": {"transforms": 1, "hidden": [16], "batch_size": 64},
+    "zuko-maf": {"transforms": 1, "hidden": [16], "batch_size": 64},
+    "zuko-naf": {"transforms": 1, "hidden": [16], "signal": 4, "monotone_hidden": [8], "batch_size": 64},
+    "nflows-rq-autoregressive": {"transforms": 1, "hidden": 16, "blocks": 1, "batch_size": 64},
+    "nflows-rq-coupling": {"transforms": 1, "hidden": 16, "blocks": 1, "batch_size": 64},
+    "gaussian-mixture": {"components": [1, 2]},
+    "kernel-density": {"bandwidths": [0.5, 0.2]},
+}
+
+
+def small(dataset: str, model: str, kind: str = "two-core") -> dict[str, Any]:
+    return {**models.settings(dataset, model, kind), **SMALL[model]}
+
+
+def rows(count: int, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Three columns that depend on each other, read-only as a memory-mapped file is."""
+    values = np.random.default_rng(seed).standard_normal((count, 3)).cumsum(1).astype(np.float32)
+    values.flags.writeable = False
+    return values
+
+
+@pytest.fixture
+def split() -> Split:
+    """The test rows are training rows, all inside the support, but for the first."""
+    test = rows(1000, 0)[:300].copy()
+    test[0, 0] = 100.0
+    return Split("diamonds", rows(1000, 0), rows(200, 1), test, ("a", "b", "c"))
+
+
+@pytest.fixture
+def found(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The record of a run of `run.py` for a second, with one test row outside the support."""
+    monkeypatch.setattr(datasets, "load", lambda name: split, raising=False)
+    monkeypatch.setattr(nits_mlp, "CHECKPOINTS", tmp_path / "out")
+    original = models.settings
+    monkeypatch.setattr(models, "settings", lambda *given: {**original(*given), **SMALL["nits-mlp"]})
+    weights = tmp_path / "weights.safetensors"
+    argv = ["diamonds", "--minutes", "0.02", "--seed", "3", "--save", str(weights), "--half"]
+    assert run.main(argv, tmp_path) == 0
+    record: dict[str, Any] = json.loads((tmp_path / "diamonds-nits-mlp-0.02m-seed3.json").read_text())
+    return record
+
+
+@pytest.mark.parametrize("dataset", tables.DATASETS)
+def test_settings_cover_every_model(dataset: str) -> None:
+    for model in models.FAMILIES:
+        settings = models.settings(dataset, model)
+        assert settings["source"]
+        assert set(SMALL[model]) <= set(settings), model
+
+
+def test_settings_and_tables_know_every_data_set() -> None:
+    assert set(tables.DATASETS) == set(datasets.names())
+    assert {path.stem for path in models.SETTINGS.glob("*.toml")} == set(tables.DATASETS)
+
+
+def test_settings_of_the_paper() -> None:
+    power = models.settings("power", "nits-mlp", "paper")
+    assert (power["hidden"], power["blocks"], power["dropout"], power["learning_rate"]) == (
+        1024,
+        4,
+        0.2,
+        2e-4,
+    )
+    with pytest.raises(ValueError, match=r"diamonds.toml has no table \[paper.nits-mlp\]"):
+        models.settings("diamonds", "nits-mlp", "paper")
+
+
+def test_record_is_whole_and_checkpoint_kept(found: dict[str, Any], tmp_path: Path) -> None:
+    for name in ("command", "commit", "date", "hardware", "versions", "settings", "parameters", "epochs"):
+        assert found[name], name
+    assert found["training_seconds"] > 0
+    assert found["steps"] > 0
+    assert found["test_nats"] is None
+    assert found["test_rows_outside"] == 1
+    assert math.isfinite(found["test_nats_inside"])
+    assert found["test_two_standard_errors"] > 0
+    assert math.isfinite(found["history"][-1]["validation_nats"])
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["diamonds-16-0.02m-seed3.safetensors"]
+
+
+def test_half_weights_give_the_figure(found: dict[str, Any], tmp_path: Path, split: Split) -> None:
+    model = nits_mlp.load(tmp_path / "weights.safetensors")
+    again = run.nats(nits_mlp.score(model, split.test))
+    assert again["nats_inside"] == pytest.approx(found["test_nats_inside"], abs=1e-6)
+    result = tmp_path / "diamonds-nits-mlp-0.02m-seed3.json"
+    assert rescore.main([str(result)]) == 0
+    result.write_text(json.dumps({**found, "test_nats_inside": found["test_nats_inside"] + 0.01}))
+    assert rescore.main([str(result)]) == 1
+
+
+def test_set_up_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("models.fitted.time.monotonic", lambda: now)
+    clock = fitted.Clock(minutes=2.0)
+    now = 130.0
+    assert clock.progress == 0.25
+    assert clock.minutes_left == 1.5
+    now = 400.0
+    assert clock.progress > 1
+    assert 0 < clock.minutes_left < 1e-3
+
+
+def test_support_is_the_range_widened(split: Split) -> None:
+    low, high = nits_mlp.support(split.train)
+    least, most = split.train.min(0), split.train.max(0)
+    assert low == pytest.approx(least - 0.02 * (most - least), rel=1e-6)
+    assert high == pytest.approx(most + 0.02 * (most - least), rel=1e-6)
+
+
+def test_user_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv, message in (
+        (["power", "--minutes", "0"], "--minutes must be positive"),
+        (["power", "--minutes", "1", "--half"], "there is no --save"),
+        (["power", "--minutes", "1", "--model", "zuko-nsf", "--save", "x"], "keeps the weights of nits-mlp"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            run.main(argv)
+        assert message in capsys.readouterr().err
+
+
+def nothing_imported() -> str:
+    names = ", ".join(repr(name) for name in MODULES.values())
+    return f"import run, tables, rescore, sys; sys.exit(any(name in sys.modules for name in ({names})))"
+
+
+def test_rivals_are_imported_only_when_used() -> None:
+    code = subprocess.run([sys.executable, "-c", nothing_imported()], cwd=BENCHMARKS, check=False)
+    assert code.returncode == 0
+
+
+@pytest.mark.parametrize("model", RIVALS)
+@pytest.mark.filterwarnings("default")  # what the rivals warn of is theirs
+def test_rival_trains(model: str, split: Split) -> None:
+    pytest.importorskip(MODULES[models.FAMILIES[model]])
+    trained = models.fit(model)(split, small("diamonds", model), 0.005, 0)
+    assert models.versions(model)
+    assert trained.parameters > 0
+    assert trained.steps > 0
+    assert trained.history
+    value = trained.log_prob(split.validation)
+    assert value.shape == (200,)
+    assert np.isfinite(value).all()
+
+
+def project(root: Path, record: dict[str, Any]) -> Path:
+    """A project with one result and two files to write tables into."""
+    (root / "benchmarks" / "results").mkdir(parents=True)
+    for name in tables.PLACES:
+        (root / name).write_text(f"before\n{tables.BEGIN}\n{tables.END}\nafter\n")
+    path = root / "benchmarks" / "results" / "one.json"
+    path.write_text(json.dumps(record))
+    return path
+
+
+RECORD: dict[str, Any] = {
+    "dataset": "power",
+    "model": "nits-mlp",
+    "minutes": 60.0,
+    "seed": 0,
+    "settings_name": "two-core",
+    "parameters": 1234567,
+    "epochs": 3.21,
+    "test_nats": None,
+    "test_nats_inside": 0.6123,
+    "test_two_standard_errors": 0.0123,
+    "test_rows": 204928,
+    "test_rows_outside": 2,
+}
+
+
+def test_tables_are_written_and_checked(tmp_path: Path) -> None:
+    path = project(tmp_path, RECORD)
+    assert tables.main(["--check"], tmp_path) == 1
+    assert tables.main([], tmp_path) == 0
+    assert tables.main(["--check"], tmp_path) == 0
+    for name in tables.PLACES:
+        text = (tmp_path / name).read_text()
+        assert text.startswith("before\n")
+        assert text.endswith("after\n")
+        assert "0.612 ± 0.012 (2 of 204,928 rows outside)" in text
+        assert "| 0.66 ± 0.01 |" in text
+        for missing in ("gas", "hepmass", "miniboone"):
+            assert any(line.startswith(f"| {missing} |") and "not run" in line for line in text.splitlines())
+    path.write_text(json.dumps({**RECORD, "test_nats_inside": 0.6133}))
+    assert tables.main(["--check"], tmp_path) == 1
+
+
+def test_table_changed_by_hand_is_found(tmp_path: Path) -> None:
+    project(tmp_path, RECORD)
+    tables.main([], tmp_path)
+    readme = tmp_path / "README.md"
+    readme.write_text(readme.read_text().replace("0.612", "0.712"))
+    assert tables.main(["--check"], tmp_path) == 1
+
+
+def test_best_rival_has_the_same_minutes(tmp_path: Path) -> None:
+    path = project(tmp_path, RECORD)
+    for model, minutes, value in (("zuko-nsf", 60.0, 0.5), ("zuko-maf", 60.0, 0.3), ("zuko-naf", 90.0, 0.9)):
+        rival = {
+            **RECORD,
+            "model": model,
+            "minutes": minutes,
+            "test_nats_inside": value,
+            "test_rows_outside": 0,
+        }
+        path.with_name(f"{model}.json").write_text(json.dumps(rival))
+    line = tables.short_table(tables.read(path.parent)).splitlines()[2]
+    assert "0.500 ± 0.012, zuko-nsf" in line
+
+
+def test_missing_markers_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project(tmp_path, RECORD)
+    (tmp_path / "README.md").write_text("no table here\n")
+    assert tables.main([], tmp_path) == 2
+    assert "README.md must have the lines" in capsys.readouterr().err
+
+
+def test_another_scale_is_counted() -> None:
+    wide = Split("wide", 10 * rows(1000, 0), 10 * rows(200, 1), 10 * rows(300, 2), ("a", "b", "c"))
+    seen, shift = scale.scaled(wide)
+    assert np.allclose(seen.train.std(0), 1, atol=1e-3)
+    gaussian = -0.5 * (seen.test**2).sum(1) + shift
+    mean, deviation = wide.train.mean(0), wide.train.std(0)
+    plain = -0.5 * (((wide.test - mean) / deviation) ** 2).sum(1) - np.log(deviation).sum()
+    assert np.allclose(gaussian, plain, atol=1e-3)
+    assert scale.scaled(seen) == (seen, 0.0)
