@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nits import memory
+from nits import memory, subnormal
 from nits.history import History
 from nits.model import NITS
 from nits.progress import Bar, Reporter, Silent
@@ -47,7 +47,7 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     rows = checked(model, Rows(data, context, sample_weight))
     refuse_degenerate(model, rows)
     train, held_out = _validation(model, rows, validation, seed)
-    with Bar() if progress else Silent() as reporter, memory.kept():
+    with Bar() if progress else Silent() as reporter, memory.kept(), subnormal.flushed():
         train, left_out = _inside(model, train, "training", reporter)
         held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
         run = Run(model, train, held_out, recipe, budget, seed)
