@@ -18,7 +18,7 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from models.fitted import LOOKS, VALIDATION_ROWS, Clock, Fitted, Rows, Settings, Values, chunks, taken
-from nits import memory
+from nits import memory, subnormal
 from nits.datasets import Split
 from nits.schedules import Cosine
 
@@ -123,7 +123,7 @@ def train(
 ) -> Fitted:
     """Trains a rival's module within the clock."""
     loop = Loop(model, log_prob, split.train, taken(Recipe, settings), seed)
-    with memory.kept():
+    with memory.kept(), subnormal.flushed():
         loop.run(np.array(split.validation[:VALIDATION_ROWS]), clock)
     return Fitted(
         log_prob=lambda rows: score(model, log_prob, rows),
