@@ -18,8 +18,8 @@ from nits import pnn, roots
 BLOCK = 512
 """PNNs per call: enough to be quick, few enough for what is left over. One size means one compilation."""
 
-STEPS = 4
-"""Newton steps per call: enough for nineteen roots of twenty."""
+STEPS = 5
+"""Newton steps per call: enough for 98 roots of 100."""
 
 CALLS = 4
 """How often a root may be taken up again."""

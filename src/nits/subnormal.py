@@ -2,7 +2,7 @@
 
 Below 10⁻³⁸ a float32 has fewer digits, and an operation on it takes a hundred times as long. Gradients of
 far-off units are full of such numbers, in matrix products too. Rounding is a setting of each thread, which a
-new thread takes over from the one that starts it: so OpenMP's helper threads are let go on the way in and out.
+new thread takes over from the one that starts it: OpenMP's helper threads are let go on the way in and out.
 """
 
 from __future__ import annotations
