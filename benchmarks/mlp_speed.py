@@ -143,8 +143,8 @@ def against_the_gemm_bound(rounds: int) -> dict[str, Any]:
         times = alternately({"sgemm": matrix_product(), "step": training_step(model, rows[:BATCH])}, rounds)
     return {
         "what": "D=21, hidden=512, 4 residual blocks, batch 1024: zero_grad, log_prob, backward, "
-        "clip_grad_norm_, fused AdamW, compiled PNN kernels, started at the data's quantiles, freed memory kept "
-        "and subnormal numbers rounded to zero as in fit",
+        "clip_grad_norm_, fused AdamW, compiled PNN kernels, started at the data's quantiles, freed memory "
+        "kept and subnormal numbers rounded to zero as in fit",
         "seconds": seconds(times),
         "step_gflop": flops / 1e9,
         "sgemm_gflop_per_s": spread([gemm_flops / t / 1e9 for t in times["sgemm"]]),
