@@ -81,7 +81,7 @@ def test_where_the_data_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert data_root(tmp_path / "other") == tmp_path / "other"
     with pytest.raises(FileNotFoundError, match=r"must hold a/b\.npy, but there is no such file; docs"):
         data_file(None, "a", "b.npy")
-    with pytest.raises(FileNotFoundError, match=r"must hold the folder a/b, but there is none; docs"):
+    with pytest.raises(FileNotFoundError, match=r"must hold a/b, but there is no such folder; docs"):
         data_folder(None, "a", "b")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -24,23 +25,20 @@ def data_root(root: Path | None = None) -> Path:
 
 def data_file(root: Path | None, *parts: str) -> Path:
     """Returns the path of a published file."""
-    folder = data_root(root)
-    path = folder.joinpath(*parts)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{folder} must hold {'/'.join(parts)}, but there is no such file; "
-            "docs/data.md says where to get it."
-        )
-    return path
+    return _found(root, parts, "file", Path.is_file)
 
 
 def data_folder(root: Path | None, *parts: str) -> Path:
     """Returns the path of a published folder."""
+    return _found(root, parts, "folder", Path.is_dir)
+
+
+def _found(root: Path | None, parts: tuple[str, ...], kind: str, there: Callable[[Path], bool]) -> Path:
     folder = data_root(root)
     path = folder.joinpath(*parts)
-    if not path.is_dir():
+    if not there(path):
         raise FileNotFoundError(
-            f"{folder} must hold the folder {'/'.join(parts)}, but there is none; "
+            f"{folder} must hold {'/'.join(parts)}, but there is no such {kind}; "
             "docs/data.md says where to get it."
         )
     return path
