@@ -25,7 +25,7 @@ from models.fitted import Fitted, Rows, Settings, Values
 from nits import datasets
 from nits.datasets import Split
 
-KINDS = ("two-core", "paper")
+KINDS = ("two-core", "hours", "paper")
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -118,7 +118,7 @@ def record(args: argparse.Namespace, split: Split) -> dict[str, Any]:
 
 def write(found: dict[str, Any], results: Path) -> Path:
     """Writes a record under a name that says what it is of."""
-    suffix = "-paper" if found["settings_name"] == "paper" else ""
+    suffix = "" if found["settings_name"] in (KINDS[0], "rivals") else f"-{found['settings_name']}"
     name = f"{found['dataset']}-{found['model']}-{found['minutes']:g}m-seed{found['seed']}{suffix}.json"
     results.mkdir(parents=True, exist_ok=True)
     temporary = results / f"{name}.part"
