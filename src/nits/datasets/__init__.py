@@ -7,13 +7,31 @@ from importlib import import_module
 from types import ModuleType
 
 from nits.datasets.catalogue import load, names
+from nits.datasets.cifar import cifar10
 from nits.datasets.continuous import table
 from nits.datasets.household import power
+from nits.datasets.idx import fashion_mnist, mnist
+from nits.datasets.images import Images, image_folder
 from nits.datasets.patches import bsds300
 from nits.datasets.published import gas, hepmass, miniboone
 from nits.datasets.split import Split
 
-__all__ = ["Split", "bsds300", "gas", "hepmass", "load", "miniboone", "names", "power", "table"]
+__all__ = [
+    "Images",
+    "Split",
+    "bsds300",
+    "cifar10",
+    "fashion_mnist",
+    "gas",
+    "hepmass",
+    "image_folder",
+    "load",
+    "miniboone",
+    "mnist",
+    "names",
+    "power",
+    "table",
+]
 
 _SUBMODULES = ("toy",)
 

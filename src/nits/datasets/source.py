@@ -42,3 +42,24 @@ def _found(root: Path | None, parts: tuple[str, ...], kind: str, there: Callable
             "docs/data.md says where to get it."
         )
     return path
+
+
+def image_source(path: Path | None, name: str, wanted: str, origin: str) -> Path:
+    """Returns `path`, or else `name` under the folder that NITS_DATA names.
+
+    wanted: The files that are looked for there. origin: Where they are published.
+    """
+    data = os.environ.get("NITS_DATA")
+    if path is None and not data:
+        raise lacking("path or the folder that NITS_DATA names", wanted, "neither is set", origin)
+    place = (Path(data or "") / name if path is None else Path(path)).expanduser()
+    if not place.exists():
+        raise lacking(str(place), wanted, "there is no such path", origin)
+    return place
+
+
+def lacking(place: str, wanted: str, fault: str, origin: str) -> FileNotFoundError:
+    """Returns the error for images that are not there: what was looked for, where to get it, what to set."""
+    return FileNotFoundError(
+        f"{place} must hold {wanted}, but {fault}; get them from {origin}, then pass path= or set NITS_DATA."
+    )
