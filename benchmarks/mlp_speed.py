@@ -33,10 +33,10 @@ def seconds(times: Times) -> dict[str, dict[str, float]]:
     return {name: spread(values) for name, values in times.items()}
 
 
-def started_at_quantiles(columns: int, hidden: int, noise: float) -> tuple[NITS, Tensor]:
+def started_at_quantiles(columns: int, hidden: int, noise: float, blocks: int = 4) -> tuple[NITS, Tensor]:
     """Returns a model that follows standard normal data, with weights of size `noise` on top, and rows."""
     torch.manual_seed(SEED)
-    model = NITS.mlp(columns, hidden=hidden, blocks=4)
+    model = NITS.mlp(columns, hidden=hidden, blocks=blocks)
     x = torch.randn(4096, columns)
     theta = [head.initial(x[:, i]) for i, head in enumerate(model.ordered)]
     model.weights.start_at(torch.cat(theta))
