@@ -26,9 +26,10 @@ SCORED_AT_ONCE = 8192
 
 @dataclass(frozen=True)
 class Shape:
-    """The model's size: PNN layers, and width, depth and dropout of the weight model."""
+    """The model's size: PNN layers, hats that are read, and width, depth and dropout of the weight model."""
 
     pnn: list[int]
+    knots: int
     hidden: int
     blocks: int
     dropout: float
@@ -92,12 +93,12 @@ def support(train: Rows) -> tuple[list[float], list[float]]:
     return (low - margin).tolist(), (high + margin).tolist()
 
 
-def build(split: Split, settings: Settings) -> nits.NITS:
-    """Returns the untrained model."""
+def build(ends: tuple[list[float], list[float]], settings: Settings) -> nits.NITS:
+    """Returns the untrained model of columns with these ends."""
     shape = taken(Shape, settings)
     heads = [
-        nits.heads.Continuous(low, high, tuple(shape.pnn))
-        for low, high in zip(*support(split.train), strict=True)
+        nits.heads.Continuous(low, high, tuple(shape.pnn), shape.knots)
+        for low, high in zip(*ends, strict=True)
     ]
     return nits.NITS.mlp(heads, hidden=shape.hidden, blocks=shape.blocks, dropout=shape.dropout)
 
@@ -106,7 +107,7 @@ def fit(split: Split, settings: Settings, minutes: float, seed: int) -> FittedNI
     """Trains with `nits.fit`, which leaves its checkpoints under out/."""
     clock = Clock(minutes)
     torch.manual_seed(seed)
-    model, training = build(split, settings), taken(Training, settings)
+    model, training = build(support(split.train), settings), taken(Training, settings)
     if training.start_from_data:
         start_from_data(model, TrainingRows(split.train))
     schedule = Noted(Cosine(training.warmup, training.floor), clock)
@@ -159,12 +160,7 @@ def load(path: Path) -> nits.NITS:
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata()
         state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    shape = taken(Shape, json.loads(metadata["settings"]))
     ends = json.loads(metadata["support"])
-    heads = [
-        nits.heads.Continuous(low, high, tuple(shape.pnn))
-        for low, high in zip(ends["low"], ends["high"], strict=True)
-    ]
-    model = nits.NITS.mlp(heads, hidden=shape.hidden, blocks=shape.blocks, dropout=shape.dropout)
+    model = build((ends["low"], ends["high"]), json.loads(metadata["settings"]))
     model.load_state_dict({name: t.float() if t.is_floating_point() else t for name, t in state.items()})
     return model.eval()

@@ -60,6 +60,13 @@ def finite_support(low: Tensor, high: Tensor) -> None:
         )
 
 
+def knots(count: int) -> int:
+    """Checks a number of knots."""
+    if not isinstance(count, int) or count < 0 or count == 1:
+        raise ValueError(f"knots must be 0, or an integer of at least 2, but is {count!r}; try knots=32.")
+    return count
+
+
 def bins(count: int) -> int:
     """Checks a number of bins."""
     if not isinstance(count, int) or count < 2:

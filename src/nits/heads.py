@@ -9,7 +9,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,12 +24,17 @@ class Head(ABC):
     low: float
     high: float
     hidden: tuple[int, ...]
-    inputs: ClassVar[int] = 1
+    knots: int
 
     @property
     def weights(self) -> int:
         """P, the number of weights of one conditional distribution."""
         return pnn.parameters(self.hidden)
+
+    @property
+    def inputs(self) -> int:
+        """How many features the weight model reads of a value: see `nits.reading`."""
+        return 1 + self.knots
 
     @property
     @abstractmethod
@@ -62,8 +66,13 @@ class Head(ABC):
         """Returns the value that a point of the support [low, high] stands for."""
 
     @abstractmethod
-    def features(self, x: Tensor) -> Tensor:
-        """Returns what the weight model reads of x, shape (inputs, *)."""
+    def reading(self, x: Tensor) -> Tensor:
+        """Returns x on the scale on which the weight model reads it."""
+
+    @property
+    @abstractmethod
+    def reading_ends(self) -> tuple[float, float]:
+        """The least and the greatest number that the weight model may read."""
 
     @abstractmethod
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> Distribution:
@@ -76,14 +85,20 @@ class Head(ABC):
 
 @dataclass(frozen=True)
 class Continuous(Head):
-    """A real column with a density on [low, high]; either end may be infinite, as both are by default."""
+    """A real column with a density on [low, high]; either end may be infinite, as both are by default.
+
+    hidden: Widths of the PNN's hidden layers.
+    knots: How many hat functions of the value the weight model reads beside it; 0, or at least 2.
+    """
 
     low: float = -math.inf
     high: float = math.inf
     hidden: tuple[int, ...] = (16, 16)
+    knots: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", checks.hidden(self.hidden))
+        checks.knots(self.knots)
         checks.ends(self.low, self.high)
 
     @property
@@ -111,9 +126,14 @@ class Continuous(Head):
         """The point itself."""
         return quantile
 
-    def features(self, x: Tensor) -> Tensor:
+    def reading(self, x: Tensor) -> Tensor:
         """The value itself."""
-        return x.unsqueeze(0)
+        return x
+
+    @property
+    def reading_ends(self) -> tuple[float, float]:
+        """The ends of the support."""
+        return self.low, self.high
 
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> PNN:
         """Returns the PNN with weights theta."""
@@ -132,9 +152,11 @@ class Quantized(Head):
     high: float
     bins: int
     hidden: tuple[int, ...] = (16, 16)
+    knots: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", checks.hidden(self.hidden))
+        checks.knots(self.knots)
         checks.ends(self.low, self.high, finite=True)
         checks.bins(self.bins)
 
@@ -166,9 +188,14 @@ class Quantized(Head):
         share = (quantile - low) / (high - low)
         return (share * self.bins).floor().clamp(0, self.bins - 1)
 
-    def features(self, x: Tensor) -> Tensor:
+    def reading(self, x: Tensor) -> Tensor:
         """The middle of the bin, on a scale from −1 to 1."""
-        return ((2 * x + 1) / self.bins - 1).unsqueeze(0)
+        return (2 * x + 1) / self.bins - 1
+
+    @property
+    def reading_ends(self) -> tuple[float, float]:
+        """From −1 to 1."""
+        return -1.0, 1.0
 
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> QuantizedPNN:
         """Returns the quantized PNN with weights theta."""

@@ -23,7 +23,7 @@ def from_quantiles(x: Tensor, hidden: Sequence[int]) -> Tensor:
     """
     h = hidden[0]
     levels = (torch.arange(h, dtype=x.dtype, device=x.device) + 0.5) / h
-    centres = _quantiles(x, levels)
+    centres = quantiles(x, levels)
     # A logistic of scale s has density 1 / (4 s) at its centre, so s = gap / 4 gives it the data's density.
     log_scale = torch.log(SMOOTHING * _gaps(centres, x) / 4)
     parts = [from_log_weights(-log_scale.clamp(-19.0, 19.0)), centres]
@@ -36,8 +36,8 @@ def from_quantiles(x: Tensor, hidden: Sequence[int]) -> Tensor:
     return torch.cat([*parts, x.new_zeros(hidden[-1])])
 
 
-def _quantiles(x: Tensor, levels: Tensor) -> Tensor:
-    """Quantiles by sorting: torch.quantile stops at 16 million values."""
+def quantiles(x: Tensor, levels: Tensor) -> Tensor:
+    """Returns quantiles of x, shape (N,), by sorting: torch.quantile stops at 16 million values."""
     ordered = x.sort().values
     position = levels * (len(ordered) - 1)
     low = position.floor().long()

@@ -12,7 +12,9 @@ from nits.rows import Batch, Rows, spread
 def start_from_data(model: NITS, rows: Rows) -> None:
     """Sets the weights so that each column follows its own distribution and none depends on another."""
     x = spread(rows, 200_000).to(model.low)
-    theta = [head.initial(x[:, i]) for i, head in zip(model.order.tolist(), model.ordered, strict=True)]
+    columns = x.t()[model.order]
+    model.reading.start_at(columns)
+    theta = [head.initial(column) for head, column in zip(model.ordered, columns, strict=True)]
     model.weights.start_at(torch.cat(theta))
 
 

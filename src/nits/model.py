@@ -15,6 +15,7 @@ from torch.distributions import Distribution
 from nits import checks, compiled, pnn, quantiles
 from nits.distributions import private_generator, uniform
 from nits.heads import Head, real_columns
+from nits.reading import Reading
 from nits.weights import Independent, MaskedMLP, WeightModel
 
 CHUNK_BYTES = 2**27
@@ -57,6 +58,7 @@ class NITS(nn.Module):
         positions = checks.order(order, len(self.heads))
         self.ordered = tuple(self.heads[i] for i in positions)
         checks.widths(weights.outputs, tuple(head.weights for head in self.ordered))
+        self.reading = Reading(self.ordered)
         self.compiled = False
         self.register_buffer("order", torch.tensor(positions), persistent=False)
         for name in ("low", "high"):
@@ -209,16 +211,8 @@ class NITS(nn.Module):
         """Returns the columns in modelling order, shape (D, N)."""
         return x.t()[self.order]
 
-    def _features(self, values: Tensor) -> Tensor:
-        # An infinite value makes the row impossible, but must not make the weights NaN.
-        values = values.masked_fill(torch.isinf(values), 0.0)
-        parts = [
-            run.head.features(values[run.start : run.stop]).movedim(0, 1).flatten(0, 1) for run in self.runs
-        ]
-        return torch.cat(parts)
-
     def _theta(self, values: Tensor, context: Tensor | None) -> Tensor:
-        theta: Tensor = self.weights(self._features(values), context)
+        theta: Tensor = self.weights(self.reading(values), context)
         return theta
 
     def _split(self, theta: Tensor) -> list[Tensor]:
@@ -268,7 +262,7 @@ class NITS(nn.Module):
         found = []
         for position, probability in enumerate(self._values(u)):
             found.append(self._invert(position, stepper.theta(), probability))
-            stepper.feed(self.ordered[position].features(found[-1]))
+            stepper.feed(self.reading.column(position, found[-1]))
         return torch.stack(found, 1)
 
     def _differentiable(self, u: Tensor, context: Tensor | None) -> Tensor:
