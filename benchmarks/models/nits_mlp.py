@@ -143,9 +143,10 @@ def score(model: nits.NITS, rows: Rows) -> Values:
 
 
 def save(model: nits.NITS, settings: Settings, path: Path, *, half: bool) -> None:
-    """Writes the weights, in float16 if half, with the settings and the support beside them."""
+    """Writes the weights, in float16 if half, with the knots, the settings and the support beside them."""
+    weights = dict(model.named_parameters())
     state = {
-        name: (t.half() if half and t.is_floating_point() else t).contiguous()
+        name: (t.half() if half and name in weights else t).contiguous()
         for name, t in model.state_dict().items()
     }
     ends = {"low": [head.low for head in model.heads], "high": [head.high for head in model.heads]}
