@@ -123,23 +123,28 @@ def _full_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
 
 
 def short_table(records: list[Record]) -> str:
-    """Returns one line per data set, for README.md: ours and the best rival of the same minutes."""
+    """Returns one line per data set and budget, for README.md: ours and the best rival of the same minutes."""
     head = ("test nats", "minutes", OURS, "best rival", "paper's NITS-MLP, published on other hardware")
-    lines = [_short_line(dataset, records) for dataset in DATASETS]
-    return _table(head, lines)
+    return _table(head, (line for dataset in DATASETS for line in _short_lines(dataset, records)))
 
 
-def _short_line(dataset: str, records: list[Record]) -> tuple[str, ...]:
+def _short_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
     """Of runs with the same minutes and several seeds the first seed stands here, never the best."""
     runs = [r for r in records if r["dataset"] == dataset and r["settings_name"] != "paper"]
-    ours = next((r for r in runs if r["model"] == OURS), None)
+    ours = {r["minutes"]: r for r in reversed(runs) if r["model"] == OURS}
     paper = published(dataset, OURS)
-    if ours is None:
-        return (dataset, "–", "not run", "not run", paper)
-    rivals = [r for r in runs if r["model"] != OURS and r["minutes"] == ours["minutes"]]
+    if not ours:
+        return [(dataset, "–", "not run", "not run", paper)]
+    return [
+        (dataset, f"{minutes:g}", figure(ours[minutes]), _best_rival(runs, minutes), paper)
+        for minutes in sorted(ours)
+    ]
+
+
+def _best_rival(runs: list[Record], minutes: float) -> str:
+    rivals = [r for r in runs if r["model"] != OURS and r["minutes"] == minutes]
     best = max(rivals, key=_comparable, default=None)
-    rival = "not run" if best is None else f"{figure(best)}, {best['model']}"
-    return (dataset, f"{ours['minutes']:g}", figure(ours), rival, paper)
+    return "not run" if best is None else f"{figure(best)}, {best['model']}"
 
 
 def _comparable(record: Record) -> float:

@@ -199,7 +199,7 @@ def looks_only_at_the_columns_before(model: NITS) -> None:
     n = 64
     x = torch.randn(model.columns, n, generator=seeded(1)).requires_grad_()
     context = some_context(model, n)
-    theta = model.weights(x, None if context is None else context.t()).expand(-1, n)
+    theta = model.weights(model.reading(x), None if context is None else context.t()).expand(-1, n)
     for i, part in enumerate(theta.split(model.weights.outputs)):
         cotangent = torch.randn(part.shape, generator=seeded(2 + i))
         (jacobian,) = torch.autograd.grad((part * cotangent).sum() + 0 * x.sum(), x, retain_graph=True)

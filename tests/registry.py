@@ -55,6 +55,16 @@ def mixed_kinds() -> list[Head]:
     ]
 
 
+def with_knots() -> list[Head]:
+    """Columns of which hats are read, and one of which none are."""
+    return [
+        Continuous(hidden=SMALL, knots=5),
+        Continuous(-1.0, 2.0, SMALL, knots=5),
+        Quantized(-2.0, 2.0, 5, SMALL, knots=3),
+        Continuous(hidden=SMALL),
+    ]
+
+
 def mlp(heads: list[Head] | int, context: int = 0, order: list[int] | None = None) -> NITS:
     return NITS.mlp(heads, hidden=21, blocks=2, context=context, order=order)
 
@@ -69,6 +79,7 @@ MODELS: dict[str, Callable[[], NITS]] = {
     "mlp-permuted": lambda: randomized(lambda: mlp(mixed_supports(), order=[3, 0, 4, 2, 1]), 7),
     "mlp-supports": lambda: randomized(lambda: mlp(mixed_supports()), 8),
     "mlp-quantized": lambda: randomized(lambda: mlp(mixed_kinds(), order=[4, 1, 0, 3, 2]), 9),
+    "mlp-knots": lambda: randomized(lambda: mlp(with_knots(), order=[2, 1, 0, 3]), 12),
     "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 10),
     "mlp-one-layer-pnn": lambda: randomized(lambda: mlp(real(3, (7,))), 11),
 }

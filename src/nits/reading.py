@@ -7,6 +7,7 @@ two values that differ by a thousandth of the range may fall under different hat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -20,7 +21,7 @@ LEAST_GAP = 1e-6
 """Least gap between knots, as a share of their range: where knots coincide the hats have a step."""
 
 UNTRAINED = 3.0
-"""Knots lie in [−3, 3], as far as the support allows, until data say where."""
+"""Knots lie in [−3, 3] where the support is infinite, as far as it allows, until data say where."""
 
 
 class Reading(nn.Module):
@@ -80,9 +81,10 @@ def features(x: Tensor, knots: Tensor) -> Tensor:
 
 
 def _even(head: Head) -> Tensor:
-    """Knots before any data: evenly spread over the part of the support around zero."""
+    """Knots before any data: evenly spread over the support, or the part of it around zero."""
     low, high = head.reading_ends
-    low, high = max(low, min(-UNTRAINED, high - 1)), min(high, max(UNTRAINED, low + 1))
+    if math.isinf(low) or math.isinf(high):
+        low, high = max(low, min(-UNTRAINED, high - 1)), min(high, max(UNTRAINED, low + 1))
     return torch.linspace(low, high, head.knots)
 
 
