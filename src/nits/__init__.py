@@ -2,6 +2,7 @@
 
 from nits import heads, weights
 from nits.distributions import PNN, QuantizedPNN
+from nits.mixture import Mixture
 from nits.model import NITS
 from nits.pnn import parameters as pnn_parameters
 from nits.schedules import Cosine, Plateau, Recipe
@@ -12,6 +13,7 @@ __all__ = [
     "NITS",
     "PNN",
     "Cosine",
+    "Mixture",
     "Plateau",
     "QuantizedPNN",
     "Recipe",

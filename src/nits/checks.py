@@ -183,3 +183,21 @@ def context(value: Tensor | None, count: int, width: int, like: Tensor) -> Tenso
             f"context must have one row per row, {count}, but has {len(value)}; repeat or cut it."
         )
     return value
+
+
+def alike(shapes: Sequence[tuple[int, int]]) -> None:
+    """Checks that models have the same columns and context, and that there is one."""
+    if not shapes or len(set(shapes)) > 1:
+        got = ", ".join(f"{columns} columns and context {width}" for columns, width in shapes) or "no model"
+        raise ValueError(f"a mixture must be of models of the same columns and context, but got {got}.")
+
+
+def shares(weights: Sequence[float] | None, count: int) -> list[float]:
+    """Checks the weights of a mixture; returns them with sum one, or equal ones."""
+    weights = [1.0] * count if weights is None else list(weights)
+    if len(weights) != count or not all(0 < w < float("inf") for w in weights):
+        raise ValueError(
+            f"weights must be one positive number per model, {count}, but are {weights}; leave them out for "
+            "equal ones."
+        )
+    return [w / sum(weights) for w in weights]
