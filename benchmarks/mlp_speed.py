@@ -180,8 +180,8 @@ def sampling(rounds: int, n: int = 4096, slow_n: int = 1024) -> dict[str, Any]:
         "sampled_over_scored_uncompiled_rows_per_s": ratios(times, "score_uncompiled", "sample_uncompiled"),
         "target": "at least 0.4",
         "d_passes": {
-            "what": f"n={slow_n} rows each way: each unit once; the whole network once per column; or, as zuko "
-            "and nflows do, a full pass per column, with the network and the quantiles of all columns",
+            "what": f"n={slow_n} rows each way: each unit once; the whole network once per column; or a full "
+            "pass per column, network and quantiles of all columns, as zuko and nflows make",
             "seconds": seconds(few),
             "speed_up_over_networks": ratios(few, "d_networks", "one_pass"),
             "speed_up_over_full_passes": ratios(few, "d_full_passes", "one_pass"),

@@ -1,4 +1,4 @@
-"""Writes the result tables of README.md and benchmarks/README.md from benchmarks/results/*.json.
+"""Writes the tables of README.md, benchmarks/README.md and docs/recipe.md from benchmarks/results/*.json.
 
 python benchmarks/tables.py            writes what stands between the markers
 python benchmarks/tables.py --check    exits 1 if that differs from the results
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import ablation
 import measure
 
 Record = dict[str, Any]
@@ -123,7 +124,7 @@ def _full_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
 
 
 def short_table(records: list[Record]) -> str:
-    """Returns one line per data set and budget, for README.md: ours and the best rival of the same minutes."""
+    """Returns one line per data set and budget: ours and the best rival of the same minutes."""
     head = ("test nats", "minutes", OURS, "best rival", "paper's NITS-MLP, published on other hardware")
     return _table(head, (line for dataset in DATASETS for line in _short_lines(dataset, records)))
 
@@ -170,9 +171,32 @@ def replaced(text: str, table: str, name: str) -> str:
     return f"{before}{BEGIN}\n{table}\n{END}{after}"
 
 
-PLACES: dict[str, Callable[[list[Record]], str]] = {
-    "README.md": short_table,
-    "benchmarks/README.md": full_table,
+def ablation_table(results: Path) -> str:
+    """Returns one line per change of the recipe and a column per search, for docs/recipe.md."""
+    paths = sorted(results.glob("ablation-*.json"))
+    searches = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    searches = [search for search in searches if ablation.BASE in search["results"]]
+    head = ("change", *(f"{s['dataset']}, {s['minutes']:g} minutes" for s in searches))
+    lines = [
+        (change, *(_change(search["results"], change) for search in searches))
+        for change in ablation.CHANGES
+        if any(change in search["results"] for search in searches)
+    ]
+    return _table(head, lines)
+
+
+def _change(results: Record, change: str) -> str:
+    if change not in results:
+        return "–"
+    value, base = (results[name]["validation_nats"] for name in (change, ablation.BASE))
+    difference = "" if change == ablation.BASE else f" ({value - base:+.3f})"
+    return _minus(f"{value:.3f}{difference}")
+
+
+PLACES: dict[str, Callable[[Path], str]] = {
+    "README.md": lambda results: short_table(read(results)),
+    "benchmarks/README.md": lambda results: full_table(read(results)),
+    "docs/recipe.md": ablation_table,
 }
 
 
@@ -183,13 +207,13 @@ def main(argv: list[str] | None = None, root: Path = measure.ROOT) -> int:
         "--check", action="store_true", help="write nothing; exit 1 if a table is out of date"
     )
     check = parser.parse_args(argv).check
-    records = read(root / "benchmarks" / "results")
+    results = root / "benchmarks" / "results"
     stale = 0
     for name, table in PLACES.items():
         path = root / name
         old = path.read_text(encoding="utf-8")
         try:
-            new = replaced(old, table(records), name)
+            new = replaced(old, table(results), name)
         except ValueError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2

@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
+import ablation
 import models
 import rescore
 import run
@@ -177,8 +178,9 @@ def test_rival_trains(model: str, split: Split) -> None:
 
 
 def project(root: Path, record: dict[str, Any]) -> Path:
-    """A project with one result and two files to write tables into."""
+    """A project with one result and the files to write tables into."""
     (root / "benchmarks" / "results").mkdir(parents=True)
+    (root / "docs").mkdir()
     for name in tables.PLACES:
         (root / name).write_text(f"before\n{tables.BEGIN}\n{tables.END}\nafter\n")
     path = root / "benchmarks" / "results" / "one.json"
@@ -207,7 +209,7 @@ def test_tables_are_written_and_checked(tmp_path: Path) -> None:
     assert tables.main(["--check"], tmp_path) == 1
     assert tables.main([], tmp_path) == 0
     assert tables.main(["--check"], tmp_path) == 0
-    for name in tables.PLACES:
+    for name in ("README.md", "benchmarks/README.md"):
         text = (tmp_path / name).read_text()
         assert text.startswith("before\n")
         assert text.endswith("after\n")
@@ -240,6 +242,48 @@ def test_best_rival_has_the_same_minutes(tmp_path: Path) -> None:
         path.with_name(f"{model}.json").write_text(json.dumps(rival))
     line = tables.short_table(tables.read(path.parent)).splitlines()[2]
     assert "0.500 ± 0.012, zuko-nsf" in line
+
+
+def test_readme_has_a_line_per_budget(tmp_path: Path) -> None:
+    path = project(tmp_path, RECORD)
+    path.with_name("two.json").write_text(json.dumps({**RECORD, "minutes": 10.0, "test_nats_inside": 0.51}))
+    path.with_name("three.json").write_text(json.dumps({**RECORD, "seed": 1, "test_nats_inside": 0.7}))
+    lines = tables.short_table(tables.read(path.parent)).splitlines()[2:4]
+    assert [line.split("|")[2].strip() for line in lines] == ["10", "60"]
+    assert "0.510" in lines[0]
+    assert "0.612" in lines[1]  # the first seed, not the best
+
+
+def test_every_change_of_the_recipe_is_a_setting() -> None:
+    settings = models.settings("power", models.OURS)
+    for name, change in ablation.CHANGES.items():
+        changed = change({**settings, "columns": 6})
+        assert set(changed) <= set(settings)
+        assert name == ablation.BASE or all(settings[key] != value for key, value in changed.items())
+        assert nits_mlp.build(([0.0] * 6, [1.0] * 6), {**settings, **changed}).columns == 6
+
+
+def test_ablation_measures_each_change_once(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(datasets, "load", lambda name: split)
+    monkeypatch.setattr(nits_mlp, "CHECKPOINTS", tmp_path / "out")
+    original = models.settings
+    monkeypatch.setattr(models, "settings", lambda *given: {**original(*given), **SMALL["nits-mlp"]})
+    argv = ["diamonds", "--minutes", "0.01", "--only", ablation.BASE, "no hats"]
+    assert ablation.main(argv, tmp_path, tmp_path) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert ablation.main([*argv, "8 hats"], tmp_path, tmp_path) == 0
+    assert capsys.readouterr().out.startswith("8 hats: ")
+    path = tmp_path / "ablation-diamonds-0.01m.json"
+    found = json.loads(path.read_text())["results"]
+    assert found["no hats"]["change"] == {"knots": 0}
+    assert found["no hats"]["parameters"] < found["8 hats"]["parameters"] < found[ablation.BASE]["parameters"]
+    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    table = tables.ablation_table(tmp_path).splitlines()
+    gain = found["no hats"]["validation_nats"] - found[ablation.BASE]["validation_nats"]
+    assert table[0] == "| change | diamonds, 0.01 minutes |"
+    assert f"({gain:+.3f})".replace("-", "−") in table[3]
 
 
 def test_missing_markers_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

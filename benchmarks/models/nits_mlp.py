@@ -26,13 +26,14 @@ SCORED_AT_ONCE = 8192
 
 @dataclass(frozen=True)
 class Shape:
-    """The model's size: PNN layers, hats that are read, and width, depth and dropout of the weight model."""
+    """The model's shape: PNN layers, hats that are read, and the weight model; no order is the data's."""
 
     pnn: list[int]
     knots: int
     hidden: int
     blocks: int
     dropout: float
+    order: list[int]
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,13 @@ def build(ends: tuple[list[float], list[float]], settings: Settings) -> nits.NIT
         nits.heads.Continuous(low, high, tuple(shape.pnn), shape.knots)
         for low, high in zip(*ends, strict=True)
     ]
-    return nits.NITS.mlp(heads, hidden=shape.hidden, blocks=shape.blocks, dropout=shape.dropout)
+    return nits.NITS.mlp(
+        heads,
+        hidden=shape.hidden,
+        blocks=shape.blocks,
+        dropout=shape.dropout,
+        order=shape.order or None,
+    )
 
 
 def fit(split: Split, settings: Settings, minutes: float, seed: int) -> FittedNITS:

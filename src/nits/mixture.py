@@ -24,9 +24,9 @@ class Mixture(nn.Module):
     def __init__(self, models: Sequence[NITS], weights: Sequence[float] | None = None) -> None:
         super().__init__()
         checks.alike([(model.columns, model.weights.context) for model in models])
-        shares = checks.shares(weights, len(models))
+        shares = torch.tensor(checks.shares(weights, len(models)), dtype=torch.float64)
         self.models = nn.ModuleList(models)
-        self.register_buffer("log_weights", torch.tensor(shares, dtype=torch.float64).log().to(models[0].low.dtype))
+        self.register_buffer("log_weights", shares.log().to(models[0].low))
 
     @property
     def columns(self) -> int:

@@ -1,0 +1,142 @@
+"""What each part of the recipe is worth: one change at a time, the same minutes, validation nats.
+
+    python benchmarks/ablation.py power --minutes 2 [--only "no hats" …]
+        → benchmarks/results/ablation-power-2m.json, and a plot beside docs/recipe.md
+
+A change that has been measured is not measured again, so the search can be stopped and taken up; `--again`
+starts over. Test rows are never looked at: what is chosen here is scored on them once, by `run.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import measure
+import models
+import run
+import scale
+from models import nits_mlp
+from models.fitted import Settings
+
+from nits import datasets
+from nits.datasets import Split
+
+BASE = "the recipe"
+CHANGES: dict[str, Callable[[Settings], Settings]] = {
+    BASE: lambda s: {},
+    "no hats": lambda s: {"knots": 0},
+    "8 hats": lambda s: {"knots": 8},
+    "128 hats": lambda s: {"knots": 128},
+    "PNN 8×8": lambda s: {"pnn": [8, 8]},
+    "PNN 32": lambda s: {"pnn": [32]},
+    "PNN 24×24": lambda s: {"pnn": [24, 24]},
+    "half the width": lambda s: {"hidden": s["hidden"] // 2},
+    "twice the width": lambda s: {"hidden": s["hidden"] * 2},
+    "1 block": lambda s: {"blocks": 1},
+    "4 blocks": lambda s: {"blocks": 4},
+    "half the rate": lambda s: {"learning_rate": s["learning_rate"] / 2},
+    "twice the rate": lambda s: {"learning_rate": s["learning_rate"] * 2},
+    "half the batch": lambda s: {"batch_size": s["batch_size"] // 2},
+    "twice the batch": lambda s: {"batch_size": s["batch_size"] * 2},
+    "dropout 0.1": lambda s: {"dropout": 0.1},
+    "weight decay 0.01": lambda s: {"weight_decay": 1e-2},
+    "no average": lambda s: {"average": 0.0},
+    "start from noise": lambda s: {"start_from_data": False},
+    "columns reversed": lambda s: {"order": list(range(s["columns"]))[::-1]},
+}
+"""What is changed in the settings, given those."""
+
+PLOTS = measure.ROOT / "docs" / "images"
+
+
+def measured(change: str, split: Split, shift: float, settings: Settings, args: Any) -> dict[str, Any]:
+    """Trains with one change and returns its validation nats with two standard errors."""
+    changed = {**settings, **CHANGES[change]({**settings, "columns": split.train.shape[1]})}
+    fitted = nits_mlp.fit(split, changed, args.minutes, args.seed)
+    found = run.nats(fitted.log_prob(split.validation) + shift)
+    return {
+        "change": {name: value for name, value in changed.items() if settings.get(name) != value},
+        "validation_nats": found["nats_inside"],
+        "two_standard_errors": found["two_standard_errors"],
+        "rows_outside": found["rows_outside"],
+        "parameters": fitted.parameters,
+        "steps": fitted.steps,
+        "epochs": fitted.epochs,
+        "seconds": fitted.seconds,
+        "commit": measure.circumstances()["commit"],
+        "history": [[seconds, value + shift] for seconds, value in fitted.history],
+    }
+
+
+def plot(found: dict[str, Any], path: Path) -> None:
+    """Draws how far each change ends from the recipe, and the curves against the clock."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    results: dict[str, Any] = found["results"]
+    base = results[BASE]["validation_nats"]
+    names = sorted(results, key=lambda name: results[name]["validation_nats"])
+    figure, (bars, curves) = pyplot.subplots(1, 2, figsize=(11, 0.28 * len(names) + 2))
+    gains = [results[name]["validation_nats"] - base for name in names]
+    bars.barh(names, gains, color=["C0" if gain >= 0 else "C1" for gain in gains])
+    bars.set_xlabel("validation nats, less those of the recipe")
+    for name in names:
+        seconds, values = zip(*results[name]["history"], strict=True)
+        shown = name in (BASE, names[0], names[-1], "no hats")
+        style: dict[str, Any] = {"label": name, "lw": 2} if shown else {"color": "0.8", "lw": 1, "zorder": 0}
+        curves.plot(seconds, values, **style)
+    low = min(values for _, values in results[BASE]["history"])
+    curves.set(xlabel="seconds, set-up included", ylabel="validation nats", ylim=(max(low, base - 0.5), None))
+    curves.legend(loc="lower right")
+    figure.suptitle(f"{found['dataset']}, {found['minutes']:g} minutes on two cores")
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("dataset", choices=sorted(path.stem for path in models.SETTINGS.glob("*.toml")))
+    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", choices=list(CHANGES), default=list(CHANGES))
+    parser.add_argument("--again", action="store_true", help="measure what has been measured, too")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None, results: Path = measure.RESULTS, plots: Path = PLOTS) -> int:
+    """Measures the changes that have not been, and draws."""
+    args = arguments(argv)
+    try:
+        split, shift = scale.scaled(datasets.load(args.dataset))
+        settings = models.settings(args.dataset, models.OURS)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    name = f"ablation-{args.dataset}-{args.minutes:g}m"
+    path = results / f"{name}.json"
+    about = {"ablation_of": args.dataset, "dataset": args.dataset, "minutes": args.minutes, "seed": args.seed}
+    found: dict[str, Any] = {**measure.circumstances(), **about, "settings": settings, "results": {}}
+    if path.exists() and not args.again:
+        found["results"] = json.loads(path.read_text(encoding="utf-8"))["results"]
+    for change in args.only:
+        if change not in found["results"]:
+            found["results"][change] = measured(change, split, shift, settings, args)
+            path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+            print(f"{change}: {found['results'][change]['validation_nats']:.4f}", flush=True)
+    if BASE in found["results"]:
+        plot(found, plots / f"{name}.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
