@@ -194,7 +194,7 @@ def one_pass_against_many(model: NITS, u: Tensor) -> dict[str, Callable[[], obje
     """Returns the ways from uniform numbers to rows; the quantiles are compiled in all of them."""
     return {
         "one_pass": lambda: model.from_uniform(u),
-        "d_networks": lambda: model._differentiable(u, None),
+        "d_networks": lambda: model._differentiable(u, None, torch.full_like(u, torch.nan)),
         "d_full_passes": lambda: full_passes(model, u),
     }
 

@@ -13,7 +13,8 @@ from torch.distributions import Distribution
 
 from nits import NITS, PNN, QuantizedPNN
 from nits import model as model_module
-from nits.heads import Quantized
+from nits.heads import Atoms, Categorical, Head, Integer, Quantized
+from nits.heads.distribution import ColumnDistribution
 from nits.weights import Independent
 from registry import seeded
 
@@ -42,8 +43,26 @@ def uniforms(model: NITS, n: int, seed: int = 300) -> Tensor:
 
 
 def discrete(model: NITS) -> Tensor:
-    """Which columns are quantized, shape (D,)."""
-    return torch.tensor([isinstance(head, Quantized) for head in model.heads])
+    """Which columns are discrete, shape (D,)."""
+    return torch.tensor([isinstance(head, Quantized | Integer | Categorical) for head in model.heads])
+
+
+def greatest(head: Head) -> float:
+    """The greatest value of a discrete column."""
+    if isinstance(head, Integer):
+        return head.greatest
+    return (head.bins if isinstance(head, Quantized) else head.levels) - 1  # type: ignore[attr-defined]
+
+
+def steps(model: NITS, x: Tensor, context: Tensor | None) -> Tensor:
+    """How far each conditional's distribution function jumps at x, shape (N, D)."""
+    with torch.no_grad():
+        mass = model.log_prob_per_column(x, context).exp()
+    jumps = discrete(model).expand_as(x).clone()
+    for i, head in enumerate(model.heads):
+        if isinstance(head, Atoms):
+            jumps[:, i] = torch.isin(x[:, i], torch.tensor(head.values).to(x))
+    return mass * jumps
 
 
 def quadrature(distribution: Distribution, nodes: int = 300) -> tuple[Tensor, Tensor]:
@@ -53,8 +72,27 @@ def quadrature(distribution: Distribution, nodes: int = 300) -> tuple[Tensor, Te
     """
     if isinstance(distribution, QuantizedPNN):
         return torch.arange(distribution.bins).double(), torch.ones(distribution.bins).double()
+    if isinstance(distribution, ColumnDistribution):
+        return quadrature_of_a_column(distribution.head, distribution, nodes)
     assert isinstance(distribution, PNN)
     low, high = distribution.low.flatten()[0], distribution.high.flatten()[0]
+    return quadrature_of_an_interval(low, high, nodes)
+
+
+def quadrature_of_a_column(head: Head, distribution: ColumnDistribution, nodes: int) -> tuple[Tensor, Tensor]:
+    """All the values of a discrete column, or an interval's nodes and the atoms."""
+    if isinstance(head, Atoms):
+        x, w = quadrature_of_an_interval(*(end.flatten()[0] for end in distribution.given[1:3]), nodes)
+        return torch.cat([torch.tensor(head.values), x]), torch.cat([torch.ones(len(head.values)), w])
+    if isinstance(head, Integer):
+        k = torch.arange(max(head.least, -4000), min(head.greatest, 4000) + 1).double()
+    else:
+        k = torch.arange(greatest(head) + 1).double()
+    return k, torch.ones_like(k)
+
+
+def quadrature_of_an_interval(low: Tensor, high: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
+    """See `quadrature`."""
     if low.isfinite() and high.isfinite():
         x, w = map(torch.from_numpy, np.polynomial.legendre.leggauss(nodes))
         return (low + high + (high - low) * x) / 2, (high - low) / 2 * w
@@ -115,16 +153,18 @@ def slope_is_the_derivative_of_to_uniform(model: NITS) -> None:
     x, context = some_rows(model, 32)
     x.requires_grad_()
     u, prob = model.to_uniform(x, context), model.log_prob_per_column(x, context).exp()
+    jump = steps(model, x.detach(), context)
     for i, head in enumerate(model.heads):
-        if isinstance(head, Quantized):
+        if discrete(model)[i]:
             up = x.detach().clone()
-            up[:, i] = (up[:, i] + 1).clamp(max=head.bins - 1)
+            up[:, i] = (up[:, i] + 1).clamp(max=greatest(head))
             rise = model.to_uniform(up, context)[:, i] - u[:, i]
             expected = (prob[:, i] + model.log_prob_per_column(up, context).exp()[:, i]) / 2
             expected = torch.where(up[:, i] == x[:, i], 0, expected)
         else:
             (gradient,) = torch.autograd.grad(u[:, i].sum(), x, retain_graph=True)
-            rise, expected = gradient[:, i], prob[:, i]
+            smooth = jump[:, i] == 0
+            rise, expected = gradient[smooth, i], prob[smooth, i]
         torch.testing.assert_close(rise, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -132,8 +172,8 @@ def log_prob_has_the_right_slope_in_x(model: NITS) -> None:
     """∂ log ν/∂x by autograd agrees with central differences, through the network too."""
     model = double(model)
     x, context = some_rows(model, 16)
-    real = ~discrete(model)
-    direction = torch.randn(x.shape, generator=seeded(7), dtype=x.dtype) * real
+    smooth = steps(model, x, context) == 0
+    direction = torch.randn(x.shape, generator=seeded(7), dtype=x.dtype) * smooth
     step = 1e-6 * direction
     x.requires_grad_()
     (gradient,) = torch.autograd.grad(model.log_prob(x, context).sum(), x)
@@ -164,7 +204,7 @@ def round_trip_from_uniform(model: NITS) -> None:
         with torch.no_grad():
             x = candidate.from_uniform(u, context)
             error = (candidate.to_uniform(x, context) - u).abs()
-            half_bin = candidate.log_prob_per_column(x, context).exp() / 2 * discrete(candidate)
+            half_bin = steps(candidate, x, context) / 2
         assert (error <= half_bin + tolerance).all()
 
 
@@ -177,10 +217,10 @@ def round_trip_to_uniform(model: NITS) -> None:
             x = candidate.from_uniform(0.001 + 0.998 * uniforms(candidate, 400), context)
             again = candidate.from_uniform(candidate.to_uniform(x, context), context)
             slope = candidate.log_prob_per_column(x, context).exp()
-        integers = discrete(candidate)
-        assert torch.equal(again[:, integers], x[:, integers])
-        error = ((again - x).abs() * slope)[:, ~integers]
-        assert (error <= tolerance * (1 + (x.abs() * slope)[:, ~integers])).all()
+        smooth = steps(candidate, x, context) == 0
+        assert torch.equal(again[~smooth], x[~smooth])
+        error = ((again - x).abs() * slope)[smooth]
+        assert (error <= tolerance * (1 + (x.abs() * slope)[smooth])).all()
 
 
 def to_uniform_gives_probabilities(model: NITS) -> None:
@@ -197,15 +237,17 @@ def to_uniform_gives_probabilities(model: NITS) -> None:
 def looks_only_at_the_columns_before(model: NITS) -> None:
     """∂θ_i/∂x_j is exactly zero for j ≥ i, not zero for each j < i, in modelling order; no output is dead."""
     n = 64
-    x = torch.randn(model.columns, n, generator=seeded(1)).requires_grad_()
-    context = some_context(model, n)
+    rows, context = some_rows(model, n, seed=1)
+    x = model._values(rows).requires_grad_()
+    # A category is read through which one it is, which has no slope.
+    sloped = torch.tensor([not isinstance(head, Categorical) for head in model.ordered])
     theta = model.weights(model.reading(x), None if context is None else context.t()).expand(-1, n)
     for i, part in enumerate(theta.split(model.weights.outputs)):
         cotangent = torch.randn(part.shape, generator=seeded(2 + i))
         (jacobian,) = torch.autograd.grad((part * cotangent).sum() + 0 * x.sum(), x, retain_graph=True)
         depends = i if not isinstance(model.weights, Independent) else 0
         assert (jacobian[depends:] == 0).all()
-        assert (jacobian[:depends] != 0).any(1).all()
+        assert torch.equal((jacobian[:depends] != 0).any(1), sloped[:depends])
         varies = depends > 0 or context is not None
         assert ((part.std(1) > 1e-6) == varies).all()
 
@@ -245,8 +287,7 @@ def conditionals_are_the_uniform_transform(model: NITS) -> None:
     u = model.to_uniform(x, context)
     for i, distribution in enumerate(model.conditionals(x, context)):
         at = distribution.cdf(x[:, i])
-        if discrete(model)[i]:
-            at = at - distribution.log_prob(x[:, i]).exp() / 2
+        at = at - steps(model, x, context)[:, i] / 2
         torch.testing.assert_close(u[:, i], at, rtol=1e-10, atol=1e-12)
 
 
@@ -259,11 +300,10 @@ def samples_are_uniform_after_the_transform(model: NITS) -> None:
     n = 3000
     x, context = some_rows(model, n, seed=4)
     jitter = torch.rand(x.shape, generator=seeded(5))
-    u = torch.empty_like(x)
+    u, jump = torch.empty_like(x), steps(model, x, context)
     with torch.no_grad():
         for i, distribution in enumerate(model.conditionals(x, context)):
-            step = distribution.log_prob(x[:, i]).exp() if discrete(model)[i] else torch.zeros(n)
-            u[:, i] = distribution.cdf(x[:, i]) - jitter[:, i] * step
+            u[:, i] = distribution.cdf(x[:, i]) - jitter[:, i] * jump[:, i]
     for column in u.t():
         assert stats.kstest(column.double().numpy(), "uniform").pvalue > 1e-7
     if model.columns > 1:
@@ -421,13 +461,15 @@ def saving_and_loading_is_bitwise(model: NITS) -> None:
 
 
 def nothing_outside_the_support(model: NITS) -> None:
-    """A column outside its support, or infinite, costs −inf; a NaN anywhere gives NaN."""
+    """A column outside its support, or infinite, costs −inf; a NaN gives NaN, if it is not optional."""
     x, context = some_rows(model, 6)
     for i, head in enumerate(model.heads):
-        ends = (-1.0, 1e6) if discrete(model)[i] else (head.low - 1, head.high + 1)
+        ends = (head.low - 1, head.high + 1)
+        if discrete(model)[i]:
+            ends = (0.5, torch.inf if isinstance(head, Integer) else 1e6)
         for end in ends:
             assert (model.log_prob(_with(x, i, end), context) == -torch.inf).all()
-        assert model.log_prob(_with(x, i, torch.nan), context).isnan().all()
+        assert (model.log_prob(_with(x, i, torch.nan), context).isnan() != head.optional).all()
 
 
 def _with(x: Tensor, column: int, value: float) -> Tensor:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 
 from nits import NITS
-from nits.heads import Continuous, Head, Quantized
+from nits.heads import Atoms, Categorical, Continuous, Head, Integer, Quantized
 
 SMALL = (6, 5)
 
@@ -65,6 +65,18 @@ def with_knots() -> list[Head]:
     ]
 
 
+def kinds_of_tables() -> list[Head]:
+    """Everything that a table may hold, with and without holes."""
+    return [
+        Continuous(hidden=SMALL, knots=3, optional=True),
+        Categorical(3, optional=True),
+        Integer(hidden=SMALL, shift=2.0, scale=3.0, knots=3),
+        Atoms((0.0, 0.5), -2.0, 2.0, SMALL, knots=3, optional=True),
+        Integer(0, 9, shift=4.0, scale=2.0, hidden=SMALL, optional=True),
+        Categorical(2),
+    ]
+
+
 def mlp(heads: list[Head] | int, context: int = 0, order: list[int] | None = None) -> NITS:
     return NITS.mlp(heads, hidden=21, blocks=2, context=context, order=order)
 
@@ -80,6 +92,8 @@ MODELS: dict[str, Callable[[], NITS]] = {
     "mlp-supports": lambda: randomized(lambda: mlp(mixed_supports()), 8),
     "mlp-quantized": lambda: randomized(lambda: mlp(mixed_kinds(), order=[4, 1, 0, 3, 2]), 9),
     "mlp-knots": lambda: randomized(lambda: mlp(with_knots(), order=[2, 1, 0, 3]), 12),
+    "mlp-tables": lambda: randomized(lambda: mlp(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), 13),
+    "independent-tables": lambda: randomized(lambda: NITS.independent(kinds_of_tables()), 14),
     "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 10),
     "mlp-one-layer-pnn": lambda: randomized(lambda: mlp(real(3, (7,))), 11),
 }

@@ -12,7 +12,7 @@ from torch import Tensor
 from nits import NITS
 from nits import model as model_module
 from nits.distributions import private_generator
-from nits.heads import Continuous, Head, Quantized
+from nits.heads import Continuous, Head, Quantized, pnn_head
 from nits.weights import Independent, MaskedMLP
 from registry import MODELS, mlp, randomized, real, seeded
 
@@ -297,6 +297,6 @@ def test_columns_are_evaluated_a_few_at_a_time() -> None:
     model = MODELS["independent"]()
     x = model.sample(50, generator=1)
     whole = model.log_prob_per_column(x), model.to_uniform(x)
-    with mock.patch.object(model_module, "PNNS_AT_ONCE", 1):
+    with mock.patch.object(pnn_head, "PNNS_AT_ONCE", 1):
         single = model.log_prob_per_column(x), model.to_uniform(x)
     torch.testing.assert_close(single, whole)

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from nits import NITS
-from nits.heads import Continuous, Quantized
+from nits.hats import features
+from nits.heads import Categorical, Continuous, Quantized
 from nits.likelihood import start_from_data
-from nits.reading import Reading, features
+from nits.reading import Reading
 from nits.rows import Rows
 from registry import SMALL, seeded
 
@@ -93,3 +94,14 @@ def test_one_knot_is_refused(count: int) -> None:
     message = f"knots must be 0, or an integer of at least 2, but is {count!r}; try knots=32."
     with pytest.raises(ValueError, match=re.escape(message)):
         Continuous(knots=count)
+
+
+def test_what_is_missing_reads_as_zeros_and_a_flag() -> None:
+    reading = Reading([Continuous(knots=3, optional=True), Categorical(2, optional=True), Continuous()])
+    x = torch.tensor([[torch.nan, 0.0], [1.0, torch.nan], [2.0, 2.0]])
+    read = reading(x)
+    assert read.shape == (5 + 3 + 1, 2)
+    assert read[:5, 0].tolist() == [0, 0, 0, 0, 1]
+    assert read[4].tolist() == [1, 0]
+    assert read[5:8, 1].tolist() == [0, 0, 1]
+    assert (read[5:7, 0] != 0).tolist() == [False, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -124,6 +125,40 @@ def ends(low: float, high: float, *, finite: bool = False) -> None:
         )
 
 
+def integers(least: float, greatest: float) -> None:
+    """Checks the ends of a range of integers."""
+    whole = all(math.isinf(end) or end == round(end) for end in (least, greatest))
+    if not (whole and least < greatest):
+        raise ValueError(
+            f"least and greatest must be integers or infinite, and the first below the second, but are "
+            f"{least:g} and {greatest:g}; a column with one value has nothing to model."
+        )
+
+
+def scale(value: float) -> None:
+    """Checks a scale."""
+    if not 0 < value < math.inf:
+        raise ValueError(f"scale must be a positive number, but is {value!r}; 1.0 leaves things as they are.")
+
+
+def levels(count: int) -> int:
+    """Checks a number of categories."""
+    if not isinstance(count, int) or count < 2:
+        raise ValueError(f"levels must be an integer of at least 2, but is {count!r}; drop such a column.")
+    return count
+
+
+def atoms(values: Sequence[float], low: float, high: float) -> tuple[float, ...]:
+    """Checks the values that a column takes with a probability of their own."""
+    found = tuple(sorted(float(value) for value in values))
+    if not found or len(set(found)) < len(found) or not all(low <= value <= high for value in found):
+        raise ValueError(
+            f"atoms must be one or more different values in [{low:g}, {high:g}], but are {list(values)}; "
+            "leave out repeated ones and those outside."
+        )
+    return found
+
+
 def order(columns: Sequence[int] | None, count: int) -> tuple[int, ...]:
     """Checks a modelling order: every column once."""
     positions = tuple(range(count)) if columns is None else tuple(int(i) for i in columns)
@@ -201,3 +236,23 @@ def shares(weights: Sequence[float] | None, count: int) -> list[float]:
             "equal ones."
         )
     return [w / sum(weights) for w in weights]
+
+
+def given(value: Tensor | None, u: Tensor, order: Tensor, like: Tensor) -> Tensor:
+    """Checks values to keep while sampling: in each row, the first ones in the modelling order, or none."""
+    if value is None:
+        return torch.full_like(u, torch.nan)
+    value = real("given", value).to(like.dtype)
+    if value.shape not in (u.shape, u.shape[1:]):
+        raise ValueError(
+            f"given must have shape {tuple(u.shape[1:])} or {tuple(u.shape)}, but has {tuple(value.shape)}; "
+            "put NaN where values are to be drawn."
+        )
+    value = value.expand_as(u)
+    known = ~torch.isnan(value[:, order])
+    if bool((known[:, 1:] & ~known[:, :-1]).any()):
+        raise ValueError(
+            "given columns must come first in the order in which columns are modelled, "
+            f"{order.tolist()}, but one is given after one that is not; make the model with another order."
+        )
+    return value

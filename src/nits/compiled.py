@@ -11,14 +11,16 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nits import pnn
-from nits.heads import Head
+
+if TYPE_CHECKING:
+    from nits.heads import PNNHead
 
 BLOCKS = (128, 1024)
 """Rows per call, for small and for large batches."""
@@ -40,10 +42,10 @@ def available() -> bool:
     return False
 
 
-def log_prob(head: Head, theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
+def log_prob(head: PNNHead, theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
     """Returns the log-probabilities of g columns of one kind, shape (g, N); differentiable in theta only.
 
-    theta: Weights, shape (g P, N). points: Each of shape (g, N). low, high: Shapes (g, 1).
+    theta: Weights, shape (g, P, N). points: Each of shape (g, N). low, high: Shapes (g, 1).
     """
     return _Columns.apply(theta, head, points, low, high)  # type: ignore[no-untyped-call, no-any-return]
 
@@ -51,9 +53,9 @@ def log_prob(head: Head, theta: Tensor, points: tuple[Tensor, ...], low: Tensor,
 class _Columns(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, theta: Tensor, head: Head, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+        ctx: Any, theta: Tensor, head: PNNHead, points: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> Tensor:
-        whole = Inputs(theta.unflatten(0, (len(low), -1)), points, low, high)
+        whole = Inputs(theta, points, low, high)
         value, slopes = torch.empty_like(points[0]), []
         run, ctx.places = _kernel(head, ctx.needs_input_grad[0]), list(_places(*value.shape))
         for columns, rows, size in ctx.places:
@@ -71,7 +73,7 @@ class _Columns(torch.autograd.Function):
         for (columns, rows, _), slope in zip(ctx.places, slopes, strict=True):
             part = slope[..., : rows.stop - rows.start]
             torch.mul(part, outer[columns, rows].unsqueeze(1), out=grad[columns, :, rows])
-        return grad.flatten(0, 1), None, None, None, None
+        return grad, None, None, None, None
 
 
 class Inputs(NamedTuple):
@@ -107,21 +109,21 @@ def _block(x: Tensor, size: int) -> Tensor:
 
 
 @cache
-def _kernel(head: Head, with_gradient: bool) -> Kernel:
+def _kernel(head: PNNHead, with_gradient: bool) -> Kernel:
     return _kind_kernel(head.kind, type(head), with_gradient, head)
 
 
 _kernels: dict[tuple[object, ...], Kernel] = {}
 
 
-def _kind_kernel(kind: tuple[object, ...], cls: type, with_gradient: bool, head: Head) -> Kernel:
+def _kind_kernel(kind: tuple[object, ...], cls: type, with_gradient: bool, head: PNNHead) -> Kernel:
     key = (*kind, with_gradient)
     if key not in _kernels:
         _kernels[key] = torch.compile(_value_and_grad(head) if with_gradient else _value(head), dynamic=False)
     return _kernels[key]
 
 
-def _value(head: Head) -> Kernel:
+def _value(head: PNNHead) -> Kernel:
     def value(
         theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> tuple[Tensor, Tensor | None]:
@@ -130,7 +132,7 @@ def _value(head: Head) -> Kernel:
     return value
 
 
-def _value_and_grad(head: Head) -> Kernel:
+def _value_and_grad(head: PNNHead) -> Kernel:
     log_prob = _log_prob(head)
 
     def total(
@@ -149,8 +151,8 @@ def _value_and_grad(head: Head) -> Kernel:
     return value_and_grad
 
 
-def _log_prob(head: Head) -> Callable[..., Tensor]:
+def _log_prob(head: PNNHead) -> Callable[..., Tensor]:
     def log_prob(theta: pnn.Theta, points: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
-        return head.log_prob(pnn.frame(theta, low, high, head.hidden), points)
+        return head.log_mass(pnn.frame(theta, low, high, head.hidden), points)
 
     return log_prob

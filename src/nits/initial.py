@@ -45,6 +45,13 @@ def quantiles(x: Tensor, levels: Tensor) -> Tensor:
     return torch.lerp(ordered[low], ordered[high], position - low)
 
 
+def spread_out(k: Tensor) -> Tensor:
+    """Returns integers k, shape (N,), sorted and spread evenly over [k, k + 1)."""
+    # Multiples of the golden ratio fill each interval evenly, however many values it holds.
+    jitter = (torch.arange(len(k), dtype=torch.float64, device=k.device) * 0.6180339887498949) % 1
+    return k.sort().values + jitter.to(k.dtype)
+
+
 def _gaps(centres: Tensor, x: Tensor) -> Tensor:
     """Returns how far apart the centres lie around each; ties get a sliver of the range instead of zero."""
     if len(centres) == 1:

@@ -14,16 +14,24 @@ def start_from_data(model: NITS, rows: Rows) -> None:
     x = spread(rows, 200_000).to(model.low)
     columns = x.t()[model.order]
     model.reading.start_at(columns)
-    theta = [head.initial(column) for head, column in zip(model.ordered, columns, strict=True)]
+    pairs = zip(model.ordered, columns, strict=True)
+    theta = [head.initial(column[~torch.isnan(column)]) for head, column in pairs]
     model.weights.start_at(torch.cat(theta))
 
 
-def log_likelihood(model: NITS, batch: Batch) -> Tensor:
-    """Returns the mean log-likelihood of a batch, weighted if its rows are."""
-    value = model.log_prob(batch.x, batch.context)
+def log_likelihood(model: NITS, batch: Batch, hide: float = 0.0) -> Tensor:
+    """Returns the mean log-likelihood of a batch, weighted if its rows are; see `Recipe.hide`."""
+    value = model.log_prob(batch.x, batch.context, hidden_entries(model, batch.x, hide) if hide else None)
     if batch.weight is None:
         return value.mean()
     return (batch.weight * value).sum() / batch.weight.sum()
+
+
+def hidden_entries(model: NITS, x: Tensor, share: float) -> Tensor:
+    """Draws entries of optional columns to hide, shape (N, D): fewer in some rows, more in others."""
+    optional = model.optional[model.order.argsort()].t()
+    rate = 2 * share * torch.rand(len(x), 1)
+    return (torch.rand(x.shape) < rate).to(x.device) & optional
 
 
 def mean_log_likelihood(model: NITS, rows: Rows) -> float:

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from nits import checks, compiled, pnn, quantiles
+from nits import checks, compiled
 from nits.distributions import private_generator, uniform
-from nits.heads import Head, real_columns
+from nits.heads import Given, Head, real_columns
+from nits.heads.runs import Run, runs
 from nits.reading import Reading
 from nits.weights import Independent, MaskedMLP, WeightModel
 
@@ -23,18 +23,6 @@ CHUNK_BYTES = 2**27
 
 SAMPLED_AT_ONCE = 8192
 """How many rows are drawn together: one column's weights are held at a time, so more fit than in scoring."""
-
-PNNS_AT_ONCE = 8192
-"""How many PNNs are evaluated side by side: enough to be quick, few enough for the cache."""
-
-
-class Run(NamedTuple):
-    """Neighbouring columns of one kind: positions start … stop, with so many weights in all."""
-
-    head: Head
-    start: int
-    stop: int
-    weights: int
 
 
 class NITS(nn.Module):
@@ -48,6 +36,7 @@ class NITS(nn.Module):
     low: Tensor
     high: Tensor
     order: Tensor
+    optional: Tensor
 
     def __init__(
         self, heads: Sequence[Head] | int, weights: WeightModel, order: Sequence[int] | None = None
@@ -61,10 +50,12 @@ class NITS(nn.Module):
         self.reading = Reading(self.ordered)
         self.compiled = False
         self.register_buffer("order", torch.tensor(positions), persistent=False)
+        optional = torch.tensor([[head.optional] for head in self.ordered])
+        self.register_buffer("optional", optional, persistent=False)
         for name in ("low", "high"):
             self.register_buffer(name, torch.empty(0), persistent=False)
         self._set_ends()
-        self.runs = tuple(_runs(self.ordered))
+        self.runs = tuple(runs(self.ordered))
 
     def _set_ends(self) -> None:
         """Sets the buffers `low` and `high`, shapes (D, 1), in the dtype they have."""
@@ -107,15 +98,23 @@ class NITS(nn.Module):
         """D, the number of columns."""
         return len(self.heads)
 
-    def log_prob(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns log ν(x) in nats for rows x, shape (N, D): −inf outside the support, NaN for NaN."""
-        return self.log_prob_per_column(x, context).sum(-1)
+    def log_prob(self, x: Tensor, context: Tensor | None = None, hidden: Tensor | None = None) -> Tensor:
+        """Returns log ν(x) in nats for rows x, shape (N, D): −inf outside the support, NaN for NaN.
 
-    def log_prob_per_column(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns each column's share of log ν(x), shape (N, D), columns as in x."""
+        A value of an optional column may be missing, NaN: the density is then that of the others.
+        hidden: Entries of optional columns, shape (N, D), that later columns are to take for missing.
+        """
+        return self.log_prob_per_column(x, context, hidden).sum(-1)
+
+    def log_prob_per_column(
+        self, x: Tensor, context: Tensor | None = None, hidden: Tensor | None = None
+    ) -> Tensor:
+        """Returns each column's share of log ν(x), shape (N, D), columns as in x; 0 where it is missing."""
         x, context = self._checked(x, context)
-        chunks = [self._log_prob(*chunk) for chunk in self._chunks(x, context)]
-        return torch.cat(chunks)[:, self.order.argsort()]
+        seen = x if hidden is None else x.masked_fill(hidden, torch.nan)
+        chunks = zip(self._chunks(x, None), self._chunks(seen, context), strict=True)
+        parts = [self._log_prob(x, *chunk) for (x, _), chunk in chunks]
+        return torch.cat(parts)[:, self.order.argsort()]
 
     def conditionals(self, x: Tensor, context: Tensor | None = None) -> list[Distribution]:
         """Returns the distribution of every column given the columns modelled before it, N rows each."""
@@ -139,14 +138,16 @@ class NITS(nn.Module):
         If u requires gradients they flow to it and to the weights, at the cost of D evaluations.
         """
         u, context = self._checked(checks.probability(checks.real("u", u)), context)
-        return self._inverse(u, context, differentiable=u.requires_grad)
+        return self._inverse(u, context, torch.full_like(u, torch.nan), differentiable=u.requires_grad)
 
-    def _inverse(self, u: Tensor, context: Tensor | None, *, differentiable: bool) -> Tensor:
+    def _inverse(self, u: Tensor, context: Tensor | None, kept: Tensor, *, differentiable: bool) -> Tensor:
+        """Returns rows at probabilities u, but for the values to keep."""
         if not len(u):
             return u.clone()
         with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
             step = self._differentiable if torch.is_grad_enabled() else self._from_uniform
-            chunks = [step(*chunk) for chunk in self._chunks(u, context, rows=SAMPLED_AT_ONCE)]
+            both = (self._chunks(u, context, SAMPLED_AT_ONCE), self._chunks(kept, None, SAMPLED_AT_ONCE))
+            chunks = [step(u, context, kept) for (u, context), (kept, _) in zip(*both, strict=True)]
             return torch.cat(chunks)[:, self.order.argsort()]
 
     def sample(
@@ -156,15 +157,18 @@ class NITS(nn.Module):
         generator: torch.Generator | int | None = None,
         *,
         quasi: bool = False,
+        given: Tensor | None = None,
     ) -> Tensor:
         """Draws n rows, shape (n, D).
 
         context: None, one row shape (C,) for all, or one row per sample, shape (n, C).
         generator: A torch.Generator or a seed; fresh randomness by default.
         quasi: Whether to use a scrambled Sobol sequence instead, which covers the distribution evenly.
+        given: Values to keep, shape (D,) or (n, D), NaN where they are to be drawn; what is kept must come
+            first in the order in which columns are modelled, and the rest follows its exact conditional.
         """
         with torch.no_grad():
-            return self.rsample(n, context, generator, quasi=quasi)
+            return self.rsample(n, context, generator, quasi=quasi, given=given)
 
     def rsample(
         self,
@@ -173,13 +177,15 @@ class NITS(nn.Module):
         generator: torch.Generator | int | None = None,
         *,
         quasi: bool = False,
+        given: Tensor | None = None,
     ) -> Tensor:
         """Draws n rows that carry gradients to the weights, at the cost of D evaluations; see `sample`."""
         checks.positive("n", n)
         if isinstance(context, Tensor) and context.dim() == 1:
             context = context.expand(n, -1)
         u, context = self._checked(self._uniform(n, generator, quasi=quasi), context)
-        return self._inverse(u, context, differentiable=True)
+        kept = checks.given(given, u, self.order, self.low)
+        return self._inverse(u, context, kept, differentiable=True)
 
     def _uniform(self, n: int, generator: torch.Generator | int | None, *, quasi: bool) -> Tensor:
         generator = private_generator(generator, self.low.device)
@@ -219,76 +225,65 @@ class NITS(nn.Module):
         """Returns each run's rows of θ."""
         return [theta] if len(self.runs) == 1 else list(theta.split([run.weights for run in self.runs]))
 
-    def _log_prob(self, x: Tensor, context: Tensor | None) -> Tensor:
+    def _log_prob(self, x: Tensor, seen: Tensor, context: Tensor | None) -> Tensor:
         values = self._values(x)
-        theta = self._theta(values, context)
-        parts = zip(self.runs, self._split(theta), strict=True)
-        return torch.cat([self._run_log_prob(run, part, values) for run, part in parts]).t()
+        missing = torch.isnan(values) & self.optional
+        known = values.masked_fill(missing, 0.0)
+        parts = zip(self.runs, self._split(self._theta(self._values(seen), context)), strict=True)
+        found = torch.cat([self._run_log_prob(run, part, known) for run, part in parts])
+        return found.masked_fill(missing, 0.0).t()
 
     def _run_log_prob(self, run: Run, theta: Tensor, values: Tensor) -> Tensor:
-        low, high, x = (t[run.start : run.stop] for t in (self.low, self.high, values))
-        points = run.head.points(x, low, high)
-        if self.compiled and theta.shape[1] > 1 and not x.requires_grad and compiled.available():
-            log_prob = compiled.log_prob(run.head, theta, points, low, high)
-        else:
-            frames = self._frames(run, theta, values)
-            log_prob = torch.cat(
-                [run.head.log_prob(at, tuple(p[cols] for p in points)) for at, cols in frames]
-            )
-        impossible = ~run.head.possible(x, low, high) & ~torch.isnan(x)
+        x, given = self._given(run, theta, values)
+        log_prob = run.head.log_prob(given, x)
+        impossible = ~run.head.possible(x, given.low, given.high) & ~torch.isnan(x)
         return log_prob.masked_fill(impossible, -torch.inf)
 
     def _to_uniform(self, x: Tensor, context: Tensor | None) -> Tensor:
         values = self._values(x)
-        theta = self._theta(values, context)
-        parts = [
-            run.head.to_uniform(at, values[run.start : run.stop][columns])
-            for run, part in zip(self.runs, self._split(theta), strict=True)
-            for at, columns in self._frames(run, part, values)
-        ]
-        return torch.cat(parts).t()
+        parts = zip(self.runs, self._split(self._theta(values, context)), strict=True)
+        found = [(run.head, *self._given(run, part, values)) for run, part in parts]
+        return torch.cat([head.to_uniform(given, part) for head, part, given in found]).t()
 
-    def _frames(self, run: Run, theta: Tensor, values: Tensor) -> Iterator[tuple[pnn.Frame, slice]]:
-        """Yields a few columns of a run at a time, laid over their supports."""
-        low, high = self.low[run.start : run.stop], self.high[run.start : run.stop]
-        theta = theta.unflatten(0, (len(low), -1)).movedim(1, 0)  # (P, g, N)
-        group = max(1, PNNS_AT_ONCE // max(values.shape[1], 1))
-        for start in range(0, len(low), group):
-            columns = slice(start, start + group)
-            yield pnn.frame(theta[:, columns], low[columns], high[columns], run.head.hidden), columns
+    def _given(self, run: Run, theta: Tensor, values: Tensor) -> tuple[Tensor, Given]:
+        """Returns the values of a run, shape (g, N), and their weights, shape (P, g, N), with the ends."""
+        x, low, high = (t[run.start : run.stop] for t in (values, self.low, self.high))
+        theta = theta.unflatten(0, (len(low), -1)).movedim(1, 0)
+        quick = self.compiled and theta.shape[2] > 1 and not x.requires_grad and compiled.available()
+        return x, Given(theta, low, high, quick)
 
-    def _from_uniform(self, u: Tensor, context: Tensor | None) -> Tensor:
+    def _from_uniform(self, u: Tensor, context: Tensor | None, kept: Tensor) -> Tensor:
         stepper = self.weights.stepper(len(u), context)
         found = []
-        for position, probability in enumerate(self._values(u)):
-            found.append(self._invert(position, stepper.theta(), probability))
+        pairs = zip(self._values(u), self._values(kept), strict=True)
+        for position, (probability, value) in enumerate(pairs):
+            found.append(self._drawn(position, stepper.theta(), probability, value))
             stepper.feed(self.reading.column(position, found[-1]))
         return torch.stack(found, 1)
 
-    def _differentiable(self, u: Tensor, context: Tensor | None) -> Tensor:
+    def _differentiable(self, u: Tensor, context: Tensor | None, kept: Tensor) -> Tensor:
         """The plain way, which autograd can follow: the whole network once per column, without dropout."""
         found: list[Tensor] = []
         training = self.weights.training
         self.weights.eval()
-        for position, probability in enumerate(self._values(u)):
+        pairs = zip(self._values(u), self._values(kept), strict=True)
+        for position, (probability, value) in enumerate(pairs):
             rest = [torch.zeros_like(probability)] * (self.columns - position)
             theta = self._theta(torch.stack(found + rest), context)
             part = theta.split(self.weights.outputs)[position]
-            found.append(self._invert(position, part, probability))
+            found.append(self._drawn(position, part, probability, value))
         self.weights.train(training)
         return torch.stack(found, 1)
 
+    def _drawn(self, position: int, theta: Tensor, u: Tensor, kept: Tensor) -> Tensor:
+        """Returns the column's values to keep, and elsewhere those at probabilities u."""
+        draw = torch.isnan(kept)
+        if not draw.any():
+            return kept
+        drawn = self._invert(position, theta, u)
+        return drawn if draw.all() else torch.where(draw, drawn, kept)
+
     def _invert(self, position: int, theta: Tensor, u: Tensor) -> Tensor:
-        head, low, high = self.ordered[position], self.low[position], self.high[position]
-        if self.compiled and not torch.is_grad_enabled() and compiled.available():
-            x = quantiles.quantile(theta.expand(-1, len(u)), u, low, high, head.hidden)
-            return head.value(x, low, high)
-        return head.from_uniform(pnn.frame(theta, low, high, head.hidden), u)
-
-
-def _runs(heads: Sequence[Head]) -> Iterator[Run]:
-    start = 0
-    for i, head in enumerate(heads):
-        if i + 1 == len(heads) or heads[i + 1].kind != head.kind:
-            yield Run(heads[start], start, i + 1, sum(h.weights for h in heads[start : i + 1]))
-            start = i + 1
+        quick = self.compiled and not torch.is_grad_enabled() and compiled.available()
+        given = Given(theta, self.low[position], self.high[position], quick)
+        return self.ordered[position].from_uniform(given, u)

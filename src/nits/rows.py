@@ -77,7 +77,7 @@ def checked(model: NITS, rows: Rows, name: str = "data") -> Rows:
     for part, label in ((rows.context, "context"), (rows.weight, "sample_weight")):
         if part is not None and len(part) != len(x):
             raise ValueError(f"{label} must have one row per row of {name}, {len(x)}, but has {len(part)}.")
-    _refuse_nan(rows, name)
+    _refuse_nan(model, rows, name)
     return rows
 
 
@@ -86,11 +86,11 @@ def _slice(part: Array, start: int) -> Tensor:
     return rows if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
 
 
-def _refuse_nan(rows: Rows, name: str) -> None:
-    missing = 0
+def _refuse_nan(model: NITS, rows: Rows, name: str) -> None:
+    missing, optional = 0, torch.tensor([head.optional for head in model.heads])
     for start in range(0, len(rows), CHECK_ROWS):
-        part = _slice(rows.x, start)
-        missing += int((~torch.isfinite(part)).any(1).sum())
+        part = _slice(rows.x, start).cpu()
+        missing += int((~torch.isfinite(part) & ~(torch.isnan(part) & optional)).any(1).sum())
     if missing:
         raise ValueError(
             f"{name} has {missing} rows with NaN or infinite values, out of {len(rows)}; drop or fill them."
@@ -104,6 +104,9 @@ def refuse_degenerate(model: NITS, rows: Rows) -> None:
     sample = spread(rows, 4096)
     for i, head in enumerate(model.heads):
         column = sample[:, i]
+        column = column[~torch.isnan(column)]
+        if not len(column):
+            continue
         if head.kind[0] == "continuous" and bool((column == column[0]).all()) and _is_constant(rows, i):
             value = float(column[0]) + 0.0
             raise ValueError(
@@ -112,9 +115,13 @@ def refuse_degenerate(model: NITS, rows: Rows) -> None:
 
 
 def _is_constant(rows: Rows, column: int) -> bool:
-    first = rows.x[0, column]
-    parts = (rows.x[start : start + CHECK_ROWS, column] for start in range(0, len(rows), CHECK_ROWS))
-    return all(bool((part == first).all()) for part in parts)
+    seen: set[float] = set()
+    for start in range(0, len(rows), CHECK_ROWS):
+        part = _slice(rows.x, start)[:, column]
+        seen.update(part[~torch.isnan(part)].unique().tolist())
+        if len(seen) > 1:
+            return False
+    return True
 
 
 def spread(rows: Rows, count: int) -> Tensor:
@@ -128,11 +135,13 @@ def inside(model: NITS, rows: Rows) -> Tensor:
     parts = [torch.empty(0, dtype=torch.bool)]
     for start in range(0, len(rows), CHECK_ROWS):
         x = _slice(rows.x, start).to(model.low).t()[model.order]
-        possible = [
-            run.head.possible(*(t[run.start : run.stop] for t in (x, model.low, model.high))).all(0)
-            for run in model.runs
-        ]
-        parts.append(torch.stack(possible).all(0).cpu())
+        possible = torch.cat(
+            [
+                run.head.possible(*(t[run.start : run.stop] for t in (x, model.low, model.high)))
+                for run in model.runs
+            ]
+        )
+        parts.append((possible | (torch.isnan(x) & model.optional)).all(0).cpu())
     return torch.cat(parts)
 
 

@@ -124,9 +124,9 @@ class Run:
         batch = self._next_batch()
         self.optimizer.zero_grad(set_to_none=True)
         with torch.random.fork_rng(devices=[]):
-            # Dropout draws from the global generator: seeded here by the step, and put back afterwards.
+            # Dropout and hiding draw from the global generator: seeded here by the step, then put back.
             torch.manual_seed(self.seed * 1_000_003 + self.step)
-            value = log_likelihood(self.model, batch)
+            value = log_likelihood(self.model, batch, self.recipe.hide)
         (-value).backward()
         norm = clip_grad_norm_(self.parameters, self.recipe.clip)
         self.step += 1

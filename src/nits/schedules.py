@@ -61,6 +61,8 @@ class Recipe:
     clip: Largest norm of the gradient.
     patience: Evaluations without a better validation likelihood before training stops early.
     start_from_data: Whether the weights start where each column follows its own distribution.
+    hide: Share of the entries of optional columns that later columns are not told at a step, so that they
+        learn to do without.
     """
 
     batch_size: int = 1024
@@ -71,6 +73,11 @@ class Recipe:
     clip: float = 5.0
     patience: int = 10
     start_from_data: bool = True
+    hide: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hide < 1:
+            raise ValueError(f"hide must be a share in [0, 1), but is {self.hide!r}; 0.1 is usual.")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,34 @@
+"""What a column is: real, binned, integer, categorical, or real with atoms."""
+
+from collections.abc import Sequence
+
+from nits.heads.atoms import Atoms
+from nits.heads.categorical import Categorical
+from nits.heads.head import Given, Head
+from nits.heads.integer import Integer
+from nits.heads.pnn_head import PNNHead
+from nits.heads.pnn_heads import Continuous, Quantized
+
+__all__ = [
+    "Atoms",
+    "Categorical",
+    "Continuous",
+    "Given",
+    "Head",
+    "Integer",
+    "PNNHead",
+    "Quantized",
+    "real_columns",
+]
+
+
+def real_columns(heads: Sequence[Head] | int) -> tuple[Head, ...]:
+    """Returns heads as they are, or that many continuous ones."""
+    if isinstance(heads, int):
+        heads = [Continuous() for _ in range(heads)]
+    if not heads or not all(isinstance(head, Head) for head in heads):
+        raise ValueError(
+            f"heads must be a number of real columns or one head per column, but is {heads!r}; "
+            "try 8, or a list of nits.heads.Continuous()."
+        )
+    return tuple(heads)

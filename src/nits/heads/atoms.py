@@ -1,0 +1,138 @@
+"""A real column that takes some values with a probability of their own: zeros, round numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nits import checks, hats
+from nits.heads.distribution import ColumnDistribution
+from nits.heads.head import Given, Head
+from nits.heads.pnn_heads import Continuous
+
+
+@dataclass(frozen=True)
+class Atoms(Head):
+    """Value a_k with probability p_k, and else a real number with a PNN's density on [low, high].
+
+    The base measure is a unit of mass at each atom, and length elsewhere:
+
+        P(x) = p_k  if x = a_k,    (1 − Σ_k p_k) ν(x)  else                                      (17)
+
+    values: The atoms a_1 < a_2 < …
+    """
+
+    values: tuple[float, ...]
+    low: float = -math.inf
+    high: float = math.inf
+    hidden: tuple[int, ...] = (16, 16)
+    knots: int = 0
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        checks.ends(self.low, self.high)
+        object.__setattr__(self, "hidden", checks.hidden(self.hidden))
+        object.__setattr__(self, "values", checks.atoms(self.values, self.low, self.high))
+        checks.knots(self.knots)
+
+    @property
+    def rest(self) -> Continuous:
+        """What the column is where it is no atom."""
+        return Continuous(self.low, self.high, self.hidden, self.knots)
+
+    @property
+    def weights(self) -> int:
+        """A logit per atom, one for the rest, and the PNN's weights."""
+        return len(self.values) + 1 + self.rest.weights
+
+    @property
+    def read(self) -> int:
+        """The value, its hats, and for each atom whether it is that."""
+        return self.rest.read + len(self.values)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Heads with the same atoms and hidden layers go together."""
+        return ("atoms", self.values, self.hidden)
+
+    def _parts(self, given: Given) -> tuple[Tensor, Given]:
+        """Returns the logits, shape (K + 1, *), and what is given of the rest."""
+        logits, theta = given.theta.split([len(self.values) + 1, self.rest.weights])
+        return logits, given._replace(theta=theta)
+
+    def _is_atom(self, x: Tensor) -> Tensor:
+        """Returns which atom x is, shape (K, *)."""
+        return x == self._atoms(x)
+
+    def _atoms(self, x: Tensor) -> Tensor:
+        """Returns the atoms, shape (K, 1 …), to be compared with x."""
+        return torch.tensor(self.values, dtype=x.dtype, device=x.device).view(-1, *(1 for _ in x.shape))
+
+    def log_prob(self, given: Given, x: Tensor) -> Tensor:
+        """Returns the logarithm of (17)."""
+        logits, rest = self._parts(given)
+        logits, here = logits.log_softmax(0).expand(-1, *x.shape), self._is_atom(x)
+        at_atom = logits[:-1].masked_fill(~here, 0.0).sum(0)
+        return torch.where(here.any(0), at_atom, logits[-1] + self.rest.log_prob(rest, x))
+
+    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns whether low ≤ x ≤ high and x is finite."""
+        return self.rest.possible(x, low, high)
+
+    def to_uniform(self, given: Given, x: Tensor) -> Tensor:
+        """Returns P(X < x), and half of its own probability if it is an atom."""
+        own = (given.theta[: len(self.values) + 1].softmax(0)[:-1] * self._is_atom(x)).sum(0)
+        return self.cdf(given, x) - own / 2
+
+    def cdf(self, given: Given, x: Tensor) -> Tensor:
+        """Returns the probability of the rest up to x, and of the atoms up to x."""
+        logits, rest = self._parts(given)
+        share = logits.softmax(0).expand(-1, *x.shape)
+        counted = (self._atoms(x) <= x).to(x.dtype)
+        below = share[-1] * self.rest.cdf(rest, x) + (share[:-1] * counted).sum(0)
+        return below.clamp(max=1)  # the shares sum to one to rounding only
+
+    def from_uniform(self, given: Given, u: Tensor) -> Tensor:
+        """Returns the value at probability u: an atom where the distribution function jumps past it."""
+        logits, rest = self._parts(given)
+        share = logits.softmax(0).expand(-1, *u.shape)
+        before, passed, x = torch.zeros_like(u), torch.zeros_like(u), torch.full_like(u, torch.nan)
+        for value, mass in zip(self.values, share[:-1], strict=True):
+            at = torch.full_like(u, value)
+            start = share[-1] * self.rest.cdf(rest, at) + before
+            before = before + mass
+            x = torch.where((u >= start) & (u < start + mass), at, x)
+            passed = torch.where(u >= start + mass, before, passed)
+        inner = ((u - passed) / share[-1]).clamp(0, 1)
+        drawn = self.rest.from_uniform(rest, inner)
+        return torch.where(torch.isnan(x) & ~torch.isnan(u), drawn, x)
+
+    def features(self, x: Tensor, knots: Tensor) -> Tensor:
+        """The value, its hats, and the atoms."""
+        return torch.cat([hats.features(x, knots), self._is_atom(x).to(x.dtype)])
+
+    def even_knots(self) -> Tensor:
+        """Evenly spread knots."""
+        return self.rest.even_knots()
+
+    def knots_at(self, x: Tensor) -> Tensor:
+        """Knots at quantiles of the values that are no atoms."""
+        return self.rest.knots_at(self._others(x))
+
+    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> ColumnDistribution:
+        """Returns the distribution with weights theta."""
+        return ColumnDistribution(self, theta, low, high)
+
+    def initial(self, x: Tensor) -> Tensor:
+        """Returns the shares of the atoms, and weights that follow the quantiles of the rest."""
+        here, others = self._is_atom(x), self._others(x)
+        counts = torch.cat([here.sum(-1), (~here.any(0)).sum().reshape(1)]).to(x.dtype) + 0.5
+        return torch.cat([torch.log(counts / counts.sum()), self.rest.initial(others)])
+
+    def _others(self, x: Tensor) -> Tensor:
+        """Returns the values that are no atoms, or all if there is no other."""
+        rest = x[~self._is_atom(x).any(0)]
+        return rest if len(rest) > 1 else x

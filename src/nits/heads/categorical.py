@@ -1,0 +1,108 @@
+"""A column of categories: the probabilities of a softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nits import checks
+from nits.heads.distribution import ColumnDistribution
+from nits.heads.head import Given, Head
+
+
+@dataclass(frozen=True)
+class Categorical(Head):
+    """A column with values 0 … levels − 1 that have no order; the network reads which one it is."""
+
+    levels: int
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        checks.levels(self.levels)
+
+    @property
+    def low(self) -> float:  # type: ignore[override]
+        """Half a level below the first."""
+        return -0.5
+
+    @property
+    def high(self) -> float:  # type: ignore[override]
+        """Half a level above the last."""
+        return self.levels - 0.5
+
+    @property
+    def knots(self) -> int:  # type: ignore[override]
+        """Categories have no hats."""
+        return 0
+
+    @property
+    def weights(self) -> int:
+        """A logit per level."""
+        return self.levels
+
+    @property
+    def read(self) -> int:
+        """A feature per level, so that the first layer of the network is an embedding."""
+        return self.levels
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Categorical heads with the same number of levels go together."""
+        return ("categorical", self.levels)
+
+    def log_prob(self, given: Given, x: Tensor) -> Tensor:
+        """Returns log P(x) = log softmax(θ)_x."""
+        logits = given.theta.log_softmax(0).expand(-1, *x.shape)
+        return logits.gather(0, self._index(x).unsqueeze(0)).squeeze(0) + 0 * x.masked_fill(x.isinf(), 0.0)
+
+    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns whether x is an integer in 0 … levels − 1."""
+        return (x >= 0) & (x < self.levels) & (x == x.floor())
+
+    def to_uniform(self, given: Given, x: Tensor) -> Tensor:
+        """Returns the probability of the levels before x, and half of its own."""
+        share = given.theta.softmax(0)
+        middle = (share.cumsum(0) - share / 2).expand(-1, *x.shape)
+        return middle.gather(0, self._index(x).unsqueeze(0)).squeeze(0) + 0 * x.masked_fill(x.isinf(), 0.0)
+
+    def cdf(self, given: Given, x: Tensor) -> Tensor:
+        """Returns the probability of the levels up to ⌊x⌋."""
+        below = given.theta.softmax(0).cumsum(0).expand(-1, *x.shape)
+        found = below.gather(0, self._index(x.floor()).unsqueeze(0)).squeeze(0)
+        return found.masked_fill(x < 0, 0.0).masked_fill(x >= self.levels - 1, 1.0) + 0 * x.nan_to_num(
+            posinf=0, neginf=0
+        )
+
+    def from_uniform(self, given: Given, u: Tensor) -> Tensor:
+        """Returns the first level up to which the probability reaches u."""
+        below = given.theta.softmax(0).cumsum(0)[:-1]
+        found = (below.expand(-1, *u.shape) < u).sum(0).to(u.dtype)
+        return found.masked_fill(torch.isnan(u), torch.nan)
+
+    def features(self, x: Tensor, knots: Tensor) -> Tensor:
+        """One for the level that it is and zero for the others, scaled to the size of an ordinary input."""
+        level = torch.arange(self.levels, device=x.device).view(-1, *(1 for _ in x.shape))
+        found: Tensor = (x == level).to(x.dtype) * self.levels**0.5 + 0 * x
+        return found
+
+    def even_knots(self) -> Tensor:
+        """None."""
+        return torch.empty(0)
+
+    def knots_at(self, x: Tensor) -> Tensor:
+        """None."""
+        return x[:0]
+
+    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> ColumnDistribution:
+        """Returns the distribution over levels with logits theta."""
+        return ColumnDistribution(self, theta, low, high)
+
+    def initial(self, x: Tensor) -> Tensor:
+        """Returns the logarithms of the levels' shares, each counted half a time more than it occurs."""
+        counts = torch.bincount(self._index(x), minlength=self.levels).to(x.dtype) + 0.5
+        return torch.log(counts / counts.sum())
+
+    def _index(self, x: Tensor) -> Tensor:
+        return torch.nan_to_num(x).clamp(0, self.levels - 1).long()

@@ -1,0 +1,98 @@
+"""What every kind of column has: a number of weights, features to be read, a distribution given its weights.
+
+All tensors are weights-first: theta has shape (P, *), a column's values shape (*).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from torch import Tensor
+from torch.distributions import Distribution
+
+
+class Given(NamedTuple):
+    """The weights of conditional distributions, shape (P, *), and the ends of their supports.
+
+    compiled: Whether to evaluate PNNs with compiled kernels.
+    """
+
+    theta: Tensor
+    low: Tensor
+    high: Tensor
+    compiled: bool = False
+
+
+class Head(ABC):
+    """A kind of column. Heads of one `kind` are evaluated together, their supports side by side.
+
+    low, high: Ends of the support, on the scale of the PNN if there is one.
+    knots: How many hat functions of the value the weight model reads beside it.
+    optional: Whether the value may be missing, NaN: it then has no likelihood, and later columns are told.
+    """
+
+    low: float
+    high: float
+    knots: int
+    optional: bool
+
+    @property
+    @abstractmethod
+    def weights(self) -> int:
+        """P, the number of weights of one conditional distribution."""
+
+    @property
+    def inputs(self) -> int:
+        """How many features the weight model reads of a value: see `nits.reading`."""
+        return self.read + self.optional
+
+    @property
+    @abstractmethod
+    def read(self) -> int:
+        """How many features there are of a value that is known."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> tuple[object, ...]:
+        """What two heads must share to be evaluated together."""
+
+    @abstractmethod
+    def log_prob(self, given: Given, x: Tensor) -> Tensor:
+        """Returns the log-probability or log-density of x; any finite number where x is impossible."""
+
+    @abstractmethod
+    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns whether x can occur at all."""
+
+    @abstractmethod
+    def to_uniform(self, given: Given, x: Tensor) -> Tensor:
+        """Returns the probability below x; of a discrete x, half of its own probability included."""
+
+    @abstractmethod
+    def cdf(self, given: Given, x: Tensor) -> Tensor:
+        """Returns P(X ≤ x) for any number x."""
+
+    @abstractmethod
+    def from_uniform(self, given: Given, u: Tensor) -> Tensor:
+        """Returns the value at probability u."""
+
+    @abstractmethod
+    def features(self, x: Tensor, knots: Tensor) -> Tensor:
+        """Returns what the weight model reads of x, shape (read, *)."""
+
+    @abstractmethod
+    def even_knots(self) -> Tensor:
+        """Returns the knots before any data, shape (knots,)."""
+
+    @abstractmethod
+    def knots_at(self, x: Tensor) -> Tensor:
+        """Returns the knots that follow the values x, shape (N,)."""
+
+    @abstractmethod
+    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> Distribution:
+        """Returns the distribution with weights theta, shape (*, P), on [low, high]."""
+
+    @abstractmethod
+    def initial(self, x: Tensor) -> Tensor:
+        """Returns weights, shape (P,), with which the distribution follows the values x, shape (N,)."""
