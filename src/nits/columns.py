@@ -1,7 +1,7 @@
 """The columns of a schema: how each turns a table's values into numbers for a model, and back.
 
-Scaling is part of a column: it is fitted on training rows, is robust to outliers, and its logarithm is counted, so
-that densities are in the user's units. `encode` and `decode` are exact inverses up to rounding.
+Scaling is part of a column: it is fitted on training rows, robust to outliers, and its logarithm is counted,
+so that densities are in the user's units. `decode` undoes `encode` up to rounding.
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ class Column(ABC):
         return np.zeros(len(numbers))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns everything as JSON can hold it."""
-        return {"kind": self.kind, **asdict(self)}
+        """Returns everything as JSON can hold it: no limit is null."""
+        record = {"kind": self.kind, **asdict(self)}
+        return {name: None if value in (math.inf, -math.inf) else value for name, value in record.items()}
 
 
 @dataclass(frozen=True)
 class Real(Column):
-    """A column with a density: (x − shift) / scale on [low, high], and a probability of its own at each atom."""
+    """A column with a density on [low, high], and a probability of its own at each atom."""
 
     kind: ClassVar[str] = "continuous"
     low: float
@@ -166,6 +167,9 @@ class Levels(Column):
         return Categorical(len(self.levels), self.optional)
 
 
+UNLIMITED = {"low": -math.inf, "high": math.inf, "least": -math.inf, "greatest": math.inf}
+"""What a limit is that JSON has as null, since it knows no infinity."""
+
 KINDS: dict[str, type[Column]] = {cls.kind: cls for cls in (Real, Whole, Levels)}
 
 
@@ -173,6 +177,7 @@ def from_dict(record: dict[str, Any]) -> Column:
     """Returns the column that `Column.to_dict` described."""
     cls = KINDS[record["kind"]]
     values = {field.name: record[field.name] for field in fields(cls)}
+    values = {name: UNLIMITED.get(name) if v is None else v for name, v in values.items()}
     return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
 
 
@@ -196,5 +201,7 @@ def _is_real(dtype: str) -> bool:
 
 
 def _as_times(seconds: Numbers, dtype: str) -> NDArray[Any]:
-    found: NDArray[Any] = np.round(seconds * 1e6).astype(np.int64).astype("datetime64[us]").astype("datetime64[ns]")
+    found: NDArray[Any] = (
+        np.round(seconds * 1e6).astype(np.int64).astype("datetime64[us]").astype("datetime64[ns]")
+    )
     return found

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nits import defaults, frames
+from nits.columns import Column
 from nits.frames import Frame
 from nits.model import NITS
 from nits.reading import Reading
@@ -80,6 +81,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         weight = checked_weight(sample_weight, len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         given = _names(self.context, frame)
+        if len(given) == len(frame.columns):
+            raise ValueError("no column is left to model, since context has them all; take one out.")
         self.schema_ = Schema.infer(_without(frame, given), self.kinds, self.support)
         self.context_schema_ = Schema.infer(_only(frame, given), self.kinds)
         plan = defaults.plan(len(frame), len(self.schema_.columns))
@@ -125,7 +128,13 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             max_minutes=self.max_minutes,
             seed=seed,
             progress=self.verbose,
-        )
+        ).to_dict()
+        self.held_out_ = None if held_out is None else self._in_units(held_out)
+
+    def _in_units(self, held_out: Rows) -> float:
+        """Returns the mean log-density of held-out rows in the units of the table."""
+        numbers = torch.as_tensor(held_out.x).double().numpy()
+        return float(self.history_["final_validation"] + self.schema_.log_measure(numbers).sum(1).mean())
 
     def _numbers(self, frame: Frame) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the numbers of the modelled columns and of the given ones, in float32."""
@@ -165,8 +174,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Any:
         """Draws rows, as a table of the kind that the model was fitted on.
 
-        given: Values of leading columns, {name: value}; or, for a model with a context, a table with its columns,
-            of which each row gets n_samples rows.
+        given: Values of leading columns, {name: value}; or, for a model with a context, a table with its
+            columns, of which each row gets n_samples rows.
         """
         check_is_fitted(self)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
@@ -174,6 +183,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         count = n_samples if context is None else len(context)
         numbers = self.model_.sample(count, context, seed, given=kept).double().numpy()
         columns = self.schema_.decode(numbers)
+        if kept is not None:  # to the last digit, which float32 does not keep
+            columns |= {name: np.full_like(columns[name], value) for name, value in given.items()}
         return frames.write(columns, [column.dtype for column in self.schema_.columns], self.schema_.form)
 
     def _conditions(self, n: int, given: Any) -> tuple[torch.Tensor | None, torch.Tensor | None]:
@@ -194,6 +205,47 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             column = self.schema_.columns[position]
             kept[position] = float(column.encode(frames.plain(np.array([value])))[0])
         return None, kept
+
+    def predict_quantiles(self, X: Any, levels: Sequence[float] = (0.05, 0.5, 0.95)) -> NDArray[Any]:
+        """Returns quantiles of the one modelled column given each row of X, shape (N, len(levels))."""
+        column, conditional = self._conditional(X)
+        u = torch.tensor(list(levels)).unsqueeze(1).expand(-1, *conditional.batch_shape)
+        with torch.no_grad():
+            found = conditional.icdf(u).double().numpy()
+        return np.stack([column.decode(row) for row in found], 1)
+
+    def predict_mean(self, X: Any) -> NDArray[np.float64]:
+        """Returns the mean of the one modelled column given each row of X, shape (N,).
+
+        It is the mean of 1,000 quantiles in the middles of equal shares; a category has none.
+        """
+        column, conditional = self._conditional(X)
+        if column.kind == "categorical":
+            raise ValueError(f"column {column.name!r} is categorical, so it has no mean; ask for quantiles.")
+        u = ((torch.arange(1000) + 0.5) / 1000).unsqueeze(1).expand(-1, *conditional.batch_shape)
+        with torch.no_grad():
+            found = conditional.icdf(u).double().numpy()
+        return np.stack([column.decode(row) for row in found]).astype(np.float64).mean(0)
+
+    def cdf(self, X: Any) -> NDArray[np.float64]:
+        """Returns the probability that the one modelled column is at most what X has, given the others."""
+        column, conditional = self._conditional(X)
+        values = column.encode(frames.read(X).columns[column.name])
+        with torch.no_grad():
+            return conditional.cdf(torch.from_numpy(values.astype(np.float32))).double().numpy()
+
+    def _conditional(self, X: Any) -> tuple[Column, Any]:
+        """Returns the one modelled column and its distribution given each row."""
+        check_is_fitted(self)
+        if len(self.schema_.columns) != 1:
+            raise ValueError(
+                f"one column must be modelled for this, but {len(self.schema_.columns)} are; "
+                "name the others in context=."
+            )
+        given = torch.from_numpy(self.context_schema_.encode(frames.read(X)).astype(np.float32))
+        with torch.no_grad():
+            found = self.model_.conditionals(torch.zeros(len(given), 1), self._context(given))[0]
+        return self.schema_.columns[0], found
 
     def save(self, path: str | Path) -> None:
         """Writes the model to one file; `nits.load` reads it."""

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-CSV, PARQUET = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), (".parquet", ".pq")
-
 
 @dataclass(frozen=True)
 class Values:
-    """One column: NumPy values of dtype float64, int64, bool, datetime64[ns] or object, and which are missing.
+    """One column: values of dtype float64, int64, bool, datetime64[ns] or object, and which are missing.
 
     dtype: The name of the type that the column had in its table.
     """
@@ -49,9 +47,11 @@ class Frame:
 
 
 def read(table: Any) -> Frame:
-    """Returns a table's columns: of a DataFrame, an arrow table, a mapping, an array, or the path of a file."""
+    """Returns the columns of a DataFrame, an arrow table, a mapping, an array, or the file at a path."""
     if isinstance(table, str | Path):
-        return read(_file(Path(table)))
+        from nits import files
+
+        return read(files.read_table(str(table)))
     library = type(table).__module__.partition(".")[0]
     if library == "pandas":
         return _named("pandas", table.columns, lambda i: _pandas(table.iloc[:, i]))
@@ -129,7 +129,7 @@ def _pandas(series: Any) -> Values:
         times = series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
         return Values(times.to_numpy().astype("datetime64[ns]"), missing, dtype)
     if dtype[:1] in "IUFb" and hasattr(series.dtype, "numpy_dtype"):
-        filled = series.fillna(0).to_numpy(dtype=series.dtype.numpy_dtype)
+        filled = series.fillna(series.dtype.type(0)).to_numpy(dtype=series.dtype.numpy_dtype)
         found = plain(filled, dtype)
         array = np.where(missing, np.nan, found.array) if found.array.dtype.kind == "f" else found.array
         return Values(array, missing, dtype)
@@ -148,47 +148,18 @@ def _arrow(table: Any, form: str) -> Frame:
     return _named(form, table.column_names, column)
 
 
-def _file(path: Path) -> Any:
-    """Reads a whole CSV or Parquet file as an arrow table."""
-    if path.name.lower().endswith(PARQUET):
-        from pyarrow import parquet
-
-        return parquet.read_table(path)
-    if not path.name.lower().endswith(CSV):
-        raise ValueError(
-            f"a table's file must end in {', '.join((*CSV, *PARQUET))}, but is {path.name!r}; rename it."
-        )
-    from pyarrow import csv
-
-    delimiter = "\t" if ".tsv" in path.name.lower() else ","
-    return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
-
-
 def write(columns: dict[str, NDArray[Any]], dtypes: Sequence[str], form: str) -> Any:
     """Returns columns as a table of the given form, in the types that they had."""
     if form == "numpy":
         return np.stack(list(columns.values()), 1)
-    import pandas
-
-    frame = pandas.DataFrame(
-        {
-            name: _typed(pandas, array, dtype)
-            for (name, array), dtype in zip(columns.items(), dtypes, strict=True)
-        }
-    )
+    typed = zip(columns.items(), dtypes, strict=True)
     if form == "pandas":
-        return frame
+        import pandas
+
+        return pandas.DataFrame({name: _in_pandas(pandas, array, dtype) for (name, array), dtype in typed})
     import pyarrow
 
-    table = pyarrow.table(
-        [
-            pyarrow.array(array).cast(pyarrow.type_for_alias(dtype) if dtype in _SIMPLE else None)
-            if dtype in _SIMPLE
-            else pyarrow.array(array)
-            for array, dtype in zip(columns.values(), dtypes, strict=True)
-        ],
-        names=list(columns),
-    )
+    table = pyarrow.table({name: _in_arrow(pyarrow, array, dtype) for (name, array), dtype in typed})
     if form == "arrow":
         return table
     import polars
@@ -196,10 +167,19 @@ def write(columns: dict[str, NDArray[Any]], dtypes: Sequence[str], form: str) ->
     return polars.from_arrow(table)
 
 
-_SIMPLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double", "bool")
-
-
-def _typed(pandas: Any, array: NDArray[Any], dtype: str) -> Any:
+def _in_pandas(pandas: Any, array: NDArray[Any], dtype: str) -> Any:
+    series = pandas.Series(array)
     if dtype.startswith("datetime64[") and "," in dtype:
-        return pandas.Series(array).dt.tz_localize("UTC").astype(dtype)
-    return pandas.Series(array).astype(dtype)
+        return series.dt.tz_localize("UTC").astype(dtype)
+    return series.astype(dtype)
+
+
+def _in_arrow(pyarrow: Any, array: NDArray[Any], dtype: str) -> Any:
+    """Returns an arrow array of the type that has this name, or of the nearest one."""
+    found = pyarrow.array(array)
+    if dtype.startswith("timestamp["):
+        unit, _, zone = dtype.removeprefix("timestamp[").rstrip("]").partition(", tz=")
+        return found.cast(pyarrow.timestamp(unit, zone or None), safe=False)
+    if dtype.startswith(("int", "uint", "float", "double", "halffloat", "date")):
+        return found.cast(pyarrow.type_for_alias(dtype.partition("[")[0]), safe=False)
+    return found

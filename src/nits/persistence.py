@@ -1,7 +1,7 @@
 """One file per model: tensors and a description of everything around them, in the safetensors format.
 
-Loading executes nothing. The file holds weights, quantiles and category names, and no training row. A checksum
-over all of it is kept, so that a damaged file is never taken for a model.
+Loading executes nothing. The file holds weights, quantiles and category names, and no training row. A
+checksum over all of it is kept, so that a damaged file is never taken for a model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
@@ -34,7 +33,7 @@ def save(estimator: Any, path: str | Path) -> None:
     tensors = {f"model.{name}": t.contiguous() for name, t in estimator.model_.state_dict().items()}
     if estimator.context_reading_ is not None:
         tensors["context.knots"] = estimator.context_reading_.knots.contiguous()
-    about = json.dumps(description(estimator), sort_keys=True)
+    about = json.dumps(_finite(description(estimator)), sort_keys=True, allow_nan=False)
     metadata = {
         "format": "nits",
         "version": str(FORMAT),
@@ -61,8 +60,18 @@ def description(estimator: Any) -> dict[str, Any]:
             "pnn": list(estimator.pnn),
             "knots": estimator.knots_,
         },
-        "training": history if isinstance(history, dict) else history.to_dict(),
+        "training": history,
+        "held_out": estimator.held_out_,
     }
+
+
+def _finite(value: Any) -> Any:
+    """Returns the value with null for numbers that JSON does not know."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _features(estimator: Any) -> dict[str, Any]:
@@ -109,7 +118,9 @@ def load(path: str | Path) -> Any:
     try:
         return _restored(tensors, about)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
-        raise ValueError(f"{path.name} does not describe a model that this version can build: {error}") from None
+        raise ValueError(
+            f"{path.name} does not describe a model that this version can build: {error}"
+        ) from None
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -131,7 +142,9 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         )
     about = metadata.get("about", "")
     if metadata.get("sha256") != digest(tensors, about):
-        raise ValueError(f"{path.name} is damaged: its checksum does not fit; copy it again from where it came.")
+        raise ValueError(
+            f"{path.name} is damaged: its checksum does not fit; copy it again from where it came."
+        )
     return tensors, json.loads(about)
 
 
@@ -148,11 +161,13 @@ def _restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> Any:
     from nits.estimator import NITSDensity
 
     parameters = {name: _tuples(value) for name, value in about["parameters"].items()}
+    if parameters["support"] is not None:
+        parameters["support"] = {name: _ends(*ends) for name, ends in parameters["support"].items()}
     estimator = NITSDensity(**parameters)
     estimator.schema_ = Schema.from_dict(about["schema"])
     estimator.context_schema_ = Schema.from_dict(about["context"])
     estimator.knots_ = about["model"]["knots"]
-    estimator.history_ = about["training"]
+    estimator.history_, estimator.held_out_ = about["training"], about["held_out"]
     estimator.n_features_in_ = about["features"]["count"]
     if about["features"]["names"] is not None:
         import numpy as np
@@ -182,9 +197,11 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
 
 
 def _tuples(value: Any) -> Any:
-    """JSON has no tuples and no infinity in its standard; lists become tuples."""
+    """JSON has no tuples: lists become tuples again."""
     if isinstance(value, list):
         return tuple(_tuples(item) for item in value)
-    if isinstance(value, dict):
-        return {name: _tuples(item) for name, item in value.items()}
-    return math.inf if value == "inf" else value
+    return {name: _tuples(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def _ends(low: float | None, high: float | None) -> tuple[float, float]:
+    return -math.inf if low is None else low, math.inf if high is None else high

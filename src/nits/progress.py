@@ -1,4 +1,4 @@
-"""The progress bar of a training run, on stderr."""
+"""Progress on stderr: the bar of a training run, and a count of rows."""
 
 from __future__ import annotations
 
@@ -73,6 +73,32 @@ class Bar:
         self.bar.console.print(text, highlight=False)
 
     def __enter__(self) -> Bar:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+
+class Counter:
+    """A count of rows that grows, with rows per second, and a bar if the total is known."""
+
+    def __init__(self, unit: str, *, quiet: bool, total: int | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        text = f"{{task.completed:,.0f}} {unit} · {{task.speed}} {unit}/s"
+        columns = (BarColumn(bar_width=24), TextColumn(text)) if total else (TextColumn(text),)
+        self.bar = Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True)
+        self.task = self.bar.add_task("", total=total)
+
+    def add(self, count: int) -> None:
+        """Counts some more."""
+        self.bar.advance(self.task, count)
+
+    def __enter__(self) -> Counter:
         self.bar.start()
         return self
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nits import checks
 from nits.columns import Column, Levels, Real, Whole, from_dict
 from nits.frames import Frame, Values
 
@@ -56,6 +57,8 @@ class Schema:
         support: (low, high) for columns that have limits; either may be infinite.
         """
         kinds, support = dict(kinds or {}), dict(support or {})
+        for ends in support.values():
+            checks.ends(*ends)
         _refuse_unknown(kinds, support, frame)
         found = [
             guess(name, values, kinds.get(name), support.get(name)) for name, values in frame.columns.items()
@@ -126,7 +129,9 @@ def guess(name: str, values: Values, kind: str | None, support: Support | None) 
         raise ValueError(f"column {name!r} has no value at all; drop it.")
     if known.dtype.kind == "f" and not np.isfinite(known).all():
         count = int((~np.isfinite(known)).sum())
-        raise ValueError(f"column {name!r} has {count} infinite values; drop those rows, or make them missing.")
+        raise ValueError(
+            f"column {name!r} has {count} infinite values; drop those rows, or make them missing."
+        )
     common = (name, values.dtype, optional)
     if kind == "categorical" or (kind is None and known.dtype.kind in "Ob"):
         return _levels(common, known, "texts or truth values" if kind is None else "as you said")
@@ -138,11 +143,13 @@ def guess(name: str, values: Values, kind: str | None, support: Support | None) 
 def _levels(common: tuple[str, str, bool], known: NDArray[Any], reason: str) -> Column:
     levels = sorted(set(known.tolist()))
     if len(levels) < 2:
-        raise ValueError(f"column {common[0]!r} is constant at {levels[0]!r}; there is nothing to model, drop it.")
+        raise ValueError(
+            f"column {common[0]!r} is constant at {levels[0]!r}; there is nothing to model, drop it."
+        )
     if len(levels) > MOST_LEVELS:
         raise ValueError(
-            f"column {common[0]!r} has {len(levels)} different values, more than {MOST_LEVELS}, as identifiers do; "
-            "drop it, or group its values."
+            f"column {common[0]!r} has {len(levels)} different values, more than {MOST_LEVELS}, "
+            "as identifiers do; drop it, or group its values."
         )
     return Levels(*common, reason, tuple(levels))
 
@@ -159,7 +166,8 @@ def _numeric(
     fits = step is not None and (x.max() - x.min()) / step < MOST_STEPS
     if kind == "integer" and not fits:
         raise ValueError(
-            f"column {common[0]!r} must hold multiples of one step to be integer, but does not; leave its kind out."
+            f"column {common[0]!r} must hold multiples of one step to be integer, but does not; "
+            "leave its kind out."
         )
     if kind != "continuous" and step is not None and fits:
         reason = "integers" if step == 1 else f"multiples of {step:g}"
@@ -205,7 +213,7 @@ def _real(
 
 
 def spread(x: NDArray[np.float64]) -> float:
-    """Returns a robust spread: of the central half of the values as of a Gaussian's, or what there is of one."""
+    """Returns a robust spread: the deviation of a Gaussian with as wide a central half."""
     low, high = np.quantile(x, (0.25, 0.75))
     for width in (float(high - low) / 1.349, float(np.std(x))):
         if width > 1e-9 * max(1.0, float(np.abs(x).max())):

@@ -1,4 +1,4 @@
-"""What an estimator accepts as a table and as sample weights: scikit-learn's rules, and ours where it has none."""
+"""What an estimator accepts as a table and as sample weights: scikit-learn's rules, and ours beyond them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _refuse_few(frame: Frame, least: int) -> None:
         raise ValueError("Found a table with 0 columns while a minimum of 1 is required; add one.")
     if len(frame) < least:
         raise ValueError(
-            f"Found array with {len(frame)} sample(s) while a minimum of {least} is required; bring more rows."
+            f"Found array with {len(frame)} sample(s) while a minimum of {least} is required; bring more."
         )
 
 
@@ -58,7 +58,7 @@ def checked_weight(weight: Any, rows: int) -> NDArray[np.float32] | None:
         found = np.full(rows, found, np.float32)
     if found.shape != (rows,):
         raise ValueError(
-            f"sample_weight must have one number per row, {rows}, but has shape {found.shape}; cut or extend it."
+            f"sample_weight must have one number per row, {rows}, but has shape {found.shape}; extend it."
         )
     if not (np.isfinite(found).all() and (found >= 0).all() and found.sum() > 0):
         raise ValueError("sample_weight must be finite, not negative and not zero throughout; correct it.")

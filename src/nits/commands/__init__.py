@@ -1,0 +1,1 @@
+"""What each verb of the command line does; imported when it is used."""

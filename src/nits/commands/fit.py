@@ -1,0 +1,40 @@
+"""nits fit: learn the density of a table and write it to a file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from nits import files
+from nits.estimator import NITSDensity
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fits and saves; training that is interrupted keeps the best weights so far."""
+    output = Path(args.output)
+    if not output.parent.is_dir():
+        raise ValueError(f"the folder {output.parent} does not exist; create it.")
+    table = files.read_table(args.table)
+    unknown = [name for name in args.drop if name not in table.column_names]
+    if unknown:
+        raise ValueError(f"there is no column {unknown[0]!r} among {', '.join(table.column_names)}.")
+    table = table.drop_columns(args.drop)
+    estimator = NITSDensity(
+        kinds=dict(args.kind) or None,
+        support=dict(args.support) or None,
+        context=args.context or None,
+        order=args.order,
+        max_minutes=args.max_minutes,
+        max_steps=args.max_steps,
+        validation_fraction=args.validation_fraction,
+        random_state=args.seed,
+        verbose=not args.quiet,
+    )
+    estimator.fit(table)
+    estimator.save(output)
+    if not args.quiet:
+        held_out = estimator.held_out_
+        figure = "" if held_out is None else f"; {held_out:.4f} nats per row on held-out rows"
+        print(f"{output}: {len(estimator.schema_.columns)} columns{figure}", file=sys.stderr)
+    return 0

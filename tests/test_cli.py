@@ -1,0 +1,392 @@
+"""The command line: every verb on a small table, and one line with exit code 2 for every mistake."""
+
+import errno
+import gzip
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+import nits
+from mixed_table import mixed
+from nits import cli, estimator, files, persistence
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table and a model of it."""
+    place = tmp_path_factory.mktemp("cli")
+    mixed().to_csv(place / "table.csv", index=False)
+    argv = ["fit", str(place / "table.csv"), "-o", str(place / "model.nits"), "--max-steps", "15", "--quiet"]
+    assert cli.main(argv) == 0
+    return place
+
+
+def run(*argv: object) -> int:
+    return cli.main([str(part) for part in argv])
+
+
+# What works.
+
+
+def test_fit_writes_what_the_estimator_would(folder: Path) -> None:
+    model = nits.load(folder / "model.nits")
+    same = estimator.NITSDensity(max_steps=15, random_state=0).fit(folder / "table.csv")
+    table = files.read_table(str(folder / "table.csv"))
+    assert np.array_equal(model.score_samples(table), same.score_samples(table))
+
+
+def test_options_of_fit_reach_the_estimator(folder: Path, tmp_path: Path) -> None:
+    options = ["--kind", "count=categorical", "--support", "rain=0:", "--context", "city,member"]
+    options += ["--drop", "seen", "--order", "rain,size,count,price", "--max-steps", "2", "--quiet"]
+    assert run("fit", folder / "table.csv", "-o", tmp_path / "m.nits", *options) == 0
+    model = nits.load(tmp_path / "m.nits")
+    assert model.schema_.names == ["size", "count", "rain", "price"]
+    assert model.context_schema_.names == ["city", "member"]
+    assert model.schema_.columns[1].kind == "categorical"
+    assert model.support == {"rain": (0.0, float("inf"))}
+    assert model.order == ("rain", "size", "count", "price")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_score_reads_and_writes_every_format(folder: Path, tmp_path: Path, suffix: str) -> None:
+    table = pandas.read_csv(folder / "table.csv", parse_dates=["seen"])
+    place, out = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    table.to_parquet(place) if suffix == ".parquet" else table.to_csv(place, index=False)
+    assert run("score", folder / "model.nits", place, "-o", out, "--per-column") == 0
+    found = pandas.read_parquet(out) if suffix == ".parquet" else pandas.read_csv(out)
+    expected = nits.load(folder / "model.nits").score_samples(files.read_table(str(folder / "table.csv")))
+    np.testing.assert_allclose(found["log_density"], expected, rtol=1e-6)
+    assert list(found.columns)[1:] == [f"log_density_{name}" for name in table.columns]
+
+
+def test_scores_go_to_standard_output(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert run("score", folder / "model.nits", folder / "table.csv") == 0
+    captured = capfdbinary.readouterr()
+    assert len(captured.out.splitlines()) == 401
+    assert b"400 rows, " in captured.err
+
+
+def test_columns_in_another_order_are_found_by_name(folder: Path, tmp_path: Path) -> None:
+    table = pandas.read_csv(folder / "table.csv")
+    table[table.columns[::-1]].assign(extra=1).to_csv(tmp_path / "turned.csv", index=False)
+    for name, place in (("a.csv", folder / "table.csv"), ("b.csv", tmp_path / "turned.csv")):
+        assert run("score", folder / "model.nits", place, "-o", tmp_path / name, "--quiet") == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_scoring_goes_in_batches(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks of a few kilobytes as in one piece."""
+    assert run("score", folder / "model.nits", folder / "table.csv", "-o", tmp_path / "a.csv", "--quiet") == 0
+    monkeypatch.setattr(files, "BLOCK_BYTES", 4096)
+    assert run("score", folder / "model.nits", folder / "table.csv", "-o", tmp_path / "b.csv", "--quiet") == 0
+    a, b = (pandas.read_csv(tmp_path / name)["log_density"] for name in ("a.csv", "b.csv"))
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_sample_draws_such_a_table(folder: Path, tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        assert run("sample", folder / "model.nits", "-n", 50, "-o", tmp_path / name, "--seed", 1) == 0
+    drawn = pandas.read_csv(tmp_path / "a.csv")
+    assert list(drawn.columns) == list(mixed().columns)
+    assert set(drawn["city"]) <= {"Lima", "Oslo", "Rome"}
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    argv = ["sample", folder / "model.nits", "-n", 5, "-o", tmp_path / "c.csv", "--given", "size=40", "--quiet"]
+    assert run(*argv) == 0
+    assert (pandas.read_csv(tmp_path / "c.csv")["size"] == 40).all()
+
+
+def test_info_tells_schema_and_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("info", folder / "model.nits") == 0
+    out = capsys.readouterr().out
+    assert "a density of 7 columns" in out
+    assert "city    categorical  texts or truth values, with holes" in out
+    assert "held-out rows: " in out
+
+
+def test_plot_draws_four_pictures(folder: Path, tmp_path: Path) -> None:
+    assert run("plot", folder / "model.nits", folder / "table.csv", "-o", tmp_path / "plots") == 0
+    found = sorted(path.name for path in (tmp_path / "plots").iterdir())
+    assert found == ["calibration.png", "marginals.png", "pairs.png", "training.png"]
+    assert all((tmp_path / "plots" / name).read_bytes().startswith(b"\x89PNG") for name in found)
+
+
+def test_standard_input(folder: Path, tmp_path: Path) -> None:
+    data = (folder / "table.csv").read_bytes()
+    argv = [sys.executable, "-m", "nits.cli", "score", str(folder / "model.nits"), "-", "--quiet"]
+    done = subprocess.run(argv, input=data, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 401
+    assert done.stderr == b""
+
+
+def test_help_is_quick() -> None:
+    """No torch, no pandas: half a second is promised, and interpreters on busy machines are given two."""
+    code = "import sys, nits.cli; nits.cli.parser(); print('torch' in sys.modules or 'pandas' in sys.modules)"
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    assert time.monotonic() - started < 2
+
+
+# What does not.
+
+
+def written(path: Path, data: bytes | str) -> Path:
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def numbers(tmp_path: Path, change: Callable[[Any], Any]) -> Path:
+    frame = pandas.DataFrame({"a": np.arange(30.0) ** 1.1, "b": np.arange(30) % 7})
+    change(frame).to_csv(tmp_path / "in.csv", index=False)
+    return tmp_path / "in.csv"
+
+
+BAD_TABLES: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "empty file": (lambda p: written(p / "in.csv", ""), "Empty CSV file"),
+    "header only": (lambda p: written(p / "in.csv", "a,b\n"), "has no rows"),
+    "one row": (lambda p: written(p / "in.csv", "a,b\n1,2\n"), "1 sample"),
+    "ragged rows": (lambda p: written(p / "in.csv", "a,b\n1,2\n3\n"), "Expected 2 columns, got 1"),
+    "all missing": (lambda p: numbers(p, lambda f: f.assign(a=np.nan)), "'a' has no value at all; drop it"),
+    "constant": (lambda p: numbers(p, lambda f: f.assign(a=3.0)), "'a' is constant at 3; there is nothing"),
+    "constant text": (lambda p: numbers(p, lambda f: f.assign(a="x")), "'a' is constant at 'x'"),
+    "infinite": (lambda p: numbers(p, lambda f: f.assign(a=[np.inf, *range(29)])), "1 infinite values"),
+    "identifiers": (
+        lambda p: written(p / "in.csv", "a,b\n" + "".join(f"id{i},{i}\n" for i in range(1500))),
+        "'a' has 1500 different values, more than 1000, as identifiers do",
+    ),
+    "repeated name": (lambda p: written(p / "in.csv", "a,a\n1,2\n3,4\n"), "'a' occurs twice; rename one"),
+    "binary file": (lambda p: written(p / "in.csv", bytes(range(256)) * 20), "is not a table that can be read"),
+    "zeros": (lambda p: written(p / "in.csv", bytes(5000)), "error: "),
+    "not gzip": (lambda p: written(p / "in.csv.gz", "a,b\n1,2\n"), "error: "),
+    "cut gzip": (lambda p: written(p / "in.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999)[:-20]), "error: "),
+    "not parquet": (lambda p: written(p / "in.parquet", "a,b\n1,2\n"), "is not a table that can be read"),
+    "wrong ending": (lambda p: written(p / "in.xlsx", "a,b\n1,2\n"), "must end in .csv, .csv.gz"),
+    "no such file": (lambda p: p / "none.csv", "No such file"),
+    "a folder": (lambda p: p, "must end in .csv"),
+    "wrong encoding": (lambda p: written(p / "in.csv", "a,b\né,1\nü,2\n".encode("latin-1")), "error: "),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_a_bad_table_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make, message = BAD_TABLES[name]
+    table = make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert run("fit", table, "-o", tmp_path / "m.nits", "--max-steps", 1, "--quiet") == 2
+    assert_one_line(capsys, message)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def assert_one_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+
+
+BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
+    "unknown kind": (["--kind", "size=number"], "must be continuous, integer or categorical, but is 'number'"),
+    "kind of no column": (["--kind", "weight=integer"], "there is no column 'weight' among size"),
+    "text as integer": (["--kind", "city=integer"], "'city' holds text, so it must be categorical"),
+    "support of no column": (["--support", "weight=0:1"], "there is no column 'weight' among size"),
+    "support turned round": (["--support", "rain=5:1"], "low must be below high"),
+    "context of no column": (["--context", "weight"], "there is no column 'weight' among size"),
+    "all given": (["--context", "size,count,city,member,rain,seen,price"], "no column is left to model"),
+    "drop of no column": (["--drop", "weight"], "there is no column 'weight' among size"),
+    "order lacks columns": (["--order", "size,count"], "order must name each of 7 columns once"),
+    "validation of everything": (["--validation-fraction", "1.5"], "validation must be rows or a share"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_OPTIONS)
+def test_a_bad_option_is_one_line(
+    name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options, message = BAD_OPTIONS[name]
+    argv = ["fit", folder / "table.csv", "-o", tmp_path / "m.nits", "--max-steps", 1, "--quiet", *options]
+    assert run(*argv) == 2
+    assert_one_line(capsys, message)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["fit", "t.csv"],
+        ["fit", "t.csv", "-o", "m", "--max-minutes", "-1"],
+        ["fit", "t.csv", "-o", "m", "--max-steps", "0"],
+        ["fit", "t.csv", "-o", "m", "--kind", "a"],
+        ["fit", "t.csv", "-o", "m", "--support", "a=1"],
+        ["fit", "t.csv", "-o", "m", "--support", "a=x:y"],
+        ["sample", "m.nits", "-n", "0"],
+        ["sample", "m.nits", "-n", "many"],
+        ["dance"],
+        [],
+    ],
+)
+def test_a_mistyped_command_exits_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(argv)
+    assert stopped.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+def changed(folder: Path, tmp_path: Path, change: Callable[[Any], Any]) -> Path:
+    change(pandas.read_csv(folder / "table.csv")).to_csv(tmp_path / "in.csv", index=False)
+    return tmp_path / "in.csv"
+
+
+BAD_SCORES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "missing column": (lambda f: f.drop(columns="rain"), "the table must have the column 'rain', but has size"),
+    "holes where there were none": (lambda f: f.assign(rain=np.nan), "'rain' has 400 missing values, but had"),
+    "text for a number": (lambda f: f.assign(rain="wet"), "is not a table that can be read"),
+    "no rows": (lambda f: f[:0], "has no rows; there is nothing to score"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SCORES)
+def test_a_table_that_does_not_fit_is_one_line(
+    name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change, message = BAD_SCORES[name]
+    table = changed(folder, tmp_path, change)
+    assert run("score", folder / "model.nits", table, "-o", tmp_path / "out.csv", "--quiet") == 2
+    assert_one_line(capsys, message)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_an_unseen_category_is_impossible_not_an_error(folder: Path, tmp_path: Path) -> None:
+    table = changed(folder, tmp_path, lambda f: f.assign(city="Paris"))
+    assert run("score", folder / "model.nits", table, "-o", tmp_path / "out.csv", "--quiet") == 0
+    assert (pandas.read_csv(tmp_path / "out.csv")["log_density"] == -np.inf).all()
+
+
+def test_what_cannot_be_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for given, message in (
+        ("town=Oslo", "there is no column 'town' among size"),
+        ("city=Paris", "'city' was never 'Paris' in training, but one of Lima, Oslo, Rome"),
+        ("size=tall", "could not convert string to float"),
+        ("city=Oslo", "given columns must come first"),
+    ):
+        assert run("sample", folder / "model.nits", "-n", 2, "--given", given, "--quiet") == 2
+        assert_one_line(capsys, message)
+
+
+def test_models_that_are_none(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in (["info"], ["sample", "-n", "1"], ["score", str(folder / "table.csv")]):
+        for model, message in ((folder / "table.csv", "is not a model file"), (tmp_path / "no", "No such file")):
+            assert run(verb[0], model, *verb[1:]) == 2
+            assert_one_line(capsys, message)
+
+
+def test_outputs_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = folder / "no" / "such" / "folder"
+    assert run("fit", folder / "table.csv", "-o", nowhere / "m.nits", "--quiet") == 2
+    assert_one_line(capsys, "does not exist; create it")
+    assert run("sample", folder / "model.nits", "-n", 2, "-o", nowhere / "s.csv", "--quiet") == 2
+    assert_one_line(capsys, "No such file or directory")
+    assert run("score", folder / "model.nits", folder / "table.csv", "-o", folder / "s.txt", "--quiet") == 2
+    assert_one_line(capsys, "must end in .csv")
+
+
+def full_disk(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_leaves_nothing_behind(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(files.Writer, "write", full_disk)
+    for argv in (["sample", folder / "model.nits", "-n", 2], ["score", folder / "model.nits", folder / "table.csv"]):
+        assert run(*argv, "-o", tmp_path / "out.csv", "--quiet") == 2
+        assert_one_line(capsys, "No space left on device")
+    monkeypatch.setattr(persistence.os, "fsync", full_disk)
+    argv = ["fit", folder / "table.csv", "-o", tmp_path / "m.nits", "--max-steps", 1, "--quiet"]
+    assert run(*argv) == 2
+    assert_one_line(capsys, "No space left on device")
+    assert not list(tmp_path.iterdir())
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_leaves_nothing_behind(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, table = folder / "model.nits", folder / "table.csv"
+    monkeypatch.setattr(estimator.NITSDensity, "score_samples", interrupt)
+    monkeypatch.setattr(estimator.NITSDensity, "sample", interrupt)
+    monkeypatch.setattr("nits.plots.marginals", interrupt)
+    monkeypatch.setattr(files, "read_table", interrupt)
+    for argv in (
+        ["fit", table, "-o", tmp_path / "m.nits"],
+        ["score", model, table, "-o", tmp_path / "s.csv"],
+        ["sample", model, "-n", 3, "-o", tmp_path / "s.csv"],
+        ["plot", model, table, "-o", tmp_path],
+    ):
+        assert run(*argv, *([] if argv[0] == "plot" else ["--quiet"])) == 2
+        assert_one_line(capsys, "interrupted; nothing was written.")
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_during_training_keeps_what_was_learned(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nits import run as training_run
+
+    advance, calls = training_run.Run.advance, []
+
+    def stopped(self: Any, progress: float) -> None:
+        calls.append(progress)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        advance(self, progress)
+
+    monkeypatch.setattr(training_run.Run, "advance", stopped)
+    assert run("fit", folder / "table.csv", "-o", tmp_path / "m.nits", "--max-steps", 50, "--quiet") == 0
+    assert len(calls) == 5
+    assert np.isfinite(nits.load(tmp_path / "m.nits").score(mixed()))
+
+
+def test_a_closed_pipe_is_no_error(folder: Path) -> None:
+    command = f"{sys.executable} -m nits.cli sample {folder / 'model.nits'} -n 20000 --quiet | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.startswith('"size"')
+    assert done.stderr == ""
+
+
+def test_missing_libraries_are_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "nits.commands.info", None)
+    assert run("info", folder / "model.nits") == 2
+    assert_one_line(capsys, "is not installed; pip install 'nits[table,plot]'.")
+
+
+def test_parquet_with_types_of_its_own(tmp_path: Path) -> None:
+    """Dictionaries, small floats and dates, as other programs write them."""
+    table = pyarrow.table(
+        {
+            "kind": pyarrow.array(["a", "b"] * 50).dictionary_encode(),
+            "value": pyarrow.array(np.random.default_rng(0).normal(size=100).astype(np.float32)),
+            "day": pyarrow.array(np.arange(100).astype("datetime64[D]")),
+        }
+    )
+    parquet.write_table(table, tmp_path / "in.parquet")
+    argv = ["fit", tmp_path / "in.parquet", "-o", tmp_path / "m.nits", "--max-steps", 2, "--quiet"]
+    assert run(*argv) == 0
+    assert run("sample", tmp_path / "m.nits", "-n", 5, "-o", tmp_path / "out.parquet", "--quiet") == 0
+    assert parquet.read_table(tmp_path / "out.parquet").num_rows == 5

@@ -1,0 +1,191 @@
+"""NITSDensity: scikit-learn's contract, tables of mixed columns, conditional densities."""
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mixed_table import mixed, small
+from nits import NITSDensity
+
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": "a weight of two and a row twice are shuffled "
+    "differently, so the same optimum is approached along another path",
+}
+"""scikit-learn's checks that cannot hold, and why."""
+
+
+@parametrize_with_checks(
+    [NITSDensity(max_steps=3, hidden=16, blocks=1)], expected_failed_checks=lambda e: EXPECTED
+)
+def test_scikit_learns_contract(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def table() -> Any:
+    return mixed()
+
+
+@pytest.fixture(scope="module")
+def fitted(table: Any) -> NITSDensity:
+    return small().fit(table)
+
+
+def test_scores_are_finite_and_add_up(fitted: NITSDensity, table: Any) -> None:
+    whole, shares = fitted.score_samples(table), fitted.score_samples(table, per_column=True)
+    assert whole.shape == (400,)
+    assert shares.shape == (400, 7)
+    assert np.isfinite(whole).all()
+    np.testing.assert_allclose(shares.sum(1), whole)
+    assert fitted.score(table) == pytest.approx(whole.mean())
+    assert (shares[::9, 0] == 0).all()  # holes
+    assert (shares[::11, 2] == 0).all()
+
+
+def test_densities_are_in_the_tables_units() -> None:
+    """Metres or millimetres: the density differs by the factor, and nothing else does."""
+    metres = np.random.default_rng(0).normal(2, 0.5, (300, 1))
+    a, b = small().fit(metres), small().fit(1000 * metres)
+    np.testing.assert_allclose(
+        a.score_samples(metres), b.score_samples(1000 * metres) + math.log(1000), atol=1e-3
+    )
+
+
+def test_a_density_integrates_to_one() -> None:
+    x = np.random.default_rng(0).gamma(2.0, 30.0, (500, 1))
+    model = small(support={"x0": (0.0, math.inf)}).fit(x)
+    grid = (np.arange(40000) + 0.5) / 20
+    assert np.exp(model.score_samples(grid[:, None])).sum() / 20 == pytest.approx(1, abs=1e-3)
+    assert model.score_samples([[-1.0]])[0] == -np.inf
+
+
+def test_probabilities_of_discrete_columns_sum_to_one() -> None:
+    frame = pandas.DataFrame({"k": np.random.default_rng(0).poisson(3, 300)})
+    model = small(support={"k": (0, math.inf)}).fit(frame)
+    values = pandas.DataFrame({"k": np.arange(2000)})
+    assert np.exp(model.score_samples(values)).sum() == pytest.approx(1, abs=1e-4)
+
+
+def test_samples_are_such_a_table(fitted: NITSDensity, table: Any) -> None:
+    drawn = fitted.sample(500, random_state=1)
+    assert list(drawn.columns) == list(table.columns)
+    assert drawn.dtypes.to_dict() == table.dtypes.to_dict()
+    assert set(drawn["city"]) <= {"Lima", "Oslo", "Rome"}
+    assert (drawn["price"] == drawn["price"].round(1)).all()
+    assert 0.1 < (drawn["rain"] == 0).mean() < 0.5
+    assert drawn.notna().all().all()
+    assert np.isfinite(fitted.score_samples(drawn)).all()
+    pandas.testing.assert_frame_equal(drawn, fitted.sample(500, random_state=1))
+    assert not drawn.equals(fitted.sample(500, random_state=2))
+
+
+def test_leading_columns_can_be_given(fitted: NITSDensity) -> None:
+    drawn = fitted.sample(50, random_state=0, given={"size": 40.1, "count": 4})
+    assert (drawn["size"] == 40.1).all()
+    assert (drawn["count"] == 4).all()
+    assert drawn["rain"].nunique() > 10
+    with pytest.raises(ValueError, match="given columns must come first in the order"):
+        fitted.sample(5, given={"city": "Oslo"})
+    with pytest.raises(ValueError, match="there is no column 'town' among size, count"):
+        fitted.sample(5, given={"town": "Oslo"})
+
+
+def test_the_order_can_be_chosen(table: Any) -> None:
+    order = ["city", "size", "count", "member", "rain", "seen", "price"]
+    drawn = small(order=order).fit(table).sample(20, random_state=0, given={"city": "Oslo"})
+    assert (drawn["city"] == "Oslo").all()
+    assert list(drawn.columns) == list(table.columns)
+
+
+def test_the_seed_decides(table: Any) -> None:
+    a, b, other = (small(random_state=seed).fit(table).score(table) for seed in (1, 1, 2))
+    assert a == b
+    assert a != other
+
+
+def test_a_conditional_density(table: Any) -> None:
+    table = table[["city", "size", "member", "count"]]
+    model = small(context=["city", "size", "member"], max_steps=60).fit(table)
+    shares = model.score_samples(table)
+    assert shares.shape == (400,)
+    drawn = model.sample(3, random_state=0, given=table[["city", "size", "member"]][:5])
+    assert len(drawn) == 15
+    assert list(drawn.columns) == ["count"]
+    quantiles = model.predict_quantiles(table[:20], [0.05, 0.5, 0.95])
+    assert quantiles.shape == (20, 3)
+    assert (np.diff(quantiles, axis=1) >= 0).all()
+    mean = model.predict_mean(table[:20])
+    assert ((mean > quantiles[:, 0]) & (mean < quantiles[:, 2])).all()
+    below = model.cdf(table[:20])
+    assert ((below > 0) & (below < 1)).all()
+    at_median = model.cdf(table[:20].assign(count=quantiles[:, 1]))
+    assert (at_median >= 0.5 - 1e-4).all()
+    with pytest.raises(ValueError, match="this model needs the columns city, size, member; pass a table"):
+        model.sample(3)
+
+
+def test_one_column_must_be_modelled_for_quantiles(fitted: NITSDensity, table: Any) -> None:
+    with pytest.raises(
+        ValueError, match="one column must be modelled for this, but 7 are; name the others in"
+    ):
+        fitted.predict_quantiles(table)
+
+
+def test_it_learns() -> None:
+    """Two columns that go together: the joint density is worth more than the marginals."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 1))
+    both = np.hstack([x, x + 0.1 * rng.normal(size=(2000, 1))])
+    score = NITSDensity(max_steps=300, random_state=0).fit(both[:1500]).score(both[1500:])
+    exact = -math.log(2 * math.pi * math.e) + math.log(10)
+    assert exact - 0.15 < score < exact + 0.1
+
+
+def test_weights_of_rows_matter() -> None:
+    x = np.concatenate([np.full(200, -2.0), np.full(200, 2.0)])[:, None]
+    x = x + np.random.default_rng(0).normal(size=x.shape) * 0.3
+    weight = np.repeat([1.0, 0.01], 200)
+    model = small(max_steps=150).fit(x, sample_weight=weight)
+    drawn = model.sample(1000, random_state=0)
+    assert (drawn < 0).mean() > 0.9
+
+
+def test_it_goes_through_scikit_learns_tools() -> None:
+    x = np.random.default_rng(0).normal(size=(120, 2))
+    assert len(cross_val_score(small(max_steps=5), x, cv=3)) == 3
+    search = GridSearchCV(small(max_steps=5), {"hidden": [8, 16]}, cv=2).fit(x)
+    assert search.best_params_["hidden"] in (8, 16)
+    pipeline = make_pipeline(StandardScaler(), small(max_steps=5)).fit(x)
+    assert np.isfinite(pipeline.score(x))
+    assert clone(small(hidden=9)).hidden == 9
+
+
+def test_defaults_follow_the_size_of_the_table() -> None:
+    from nits.defaults import plan
+
+    sizes = [plan(rows, 10) for rows in (100, 5_000, 50_000, 500_000, 5_000_000)]
+    assert [s.hidden for s in sizes] == sorted(s.hidden for s in sizes)
+    assert [s.batch_size for s in sizes] == sorted(s.batch_size for s in sizes)
+    assert plan(100, 200).hidden >= 200
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(3), "sample_weight must have one number per row, 10, but has shape (3,); extend it."),
+        (-np.ones(10), "sample_weight must be finite, not negative and not zero throughout; correct it."),
+        (np.zeros(10), "sample_weight must be finite, not negative and not zero throughout; correct it."),
+    ],
+)
+def test_wrong_weights(weight: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        small().fit(np.random.default_rng(0).normal(size=(10, 2)), sample_weight=weight)
