@@ -82,7 +82,8 @@ def quadrature(distribution: Distribution, nodes: int = 300) -> tuple[Tensor, Te
 def quadrature_of_a_column(head: Head, distribution: ColumnDistribution, nodes: int) -> tuple[Tensor, Tensor]:
     """All the values of a discrete column, or an interval's nodes and the atoms."""
     if isinstance(head, Atoms):
-        x, w = quadrature_of_an_interval(*(end.flatten()[0] for end in distribution.given[1:3]), nodes)
+        low, high = (end.flatten()[0] for end in distribution.given[1:3])
+        x, w = quadrature_of_an_interval(low, high, nodes)
         return torch.cat([torch.tensor(head.values), x]), torch.cat([torch.ones(len(head.values)), w])
     if isinstance(head, Integer):
         k = torch.arange(max(head.least, -4000), min(head.greatest, 4000) + 1).double()

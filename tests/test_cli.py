@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 import nits
 from mixed_table import mixed
-from nits import cli, estimator, files, persistence
+from nits import cli, estimator, files
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,17 @@ def test_sample_draws_such_a_table(folder: Path, tmp_path: Path) -> None:
     assert list(drawn.columns) == list(mixed().columns)
     assert set(drawn["city"]) <= {"Lima", "Oslo", "Rome"}
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
-    argv = ["sample", folder / "model.nits", "-n", 5, "-o", tmp_path / "c.csv", "--given", "size=40", "--quiet"]
+    argv = [
+        "sample",
+        folder / "model.nits",
+        "-n",
+        5,
+        "-o",
+        tmp_path / "c.csv",
+        "--given",
+        "size=40",
+        "--quiet",
+    ]
     assert run(*argv) == 0
     assert (pandas.read_csv(tmp_path / "c.csv")["size"] == 40).all()
 
@@ -166,7 +176,10 @@ BAD_TABLES: dict[str, tuple[Callable[[Path], Path], str]] = {
         "'a' has 1500 different values, more than 1000, as identifiers do",
     ),
     "repeated name": (lambda p: written(p / "in.csv", "a,a\n1,2\n3,4\n"), "'a' occurs twice; rename one"),
-    "binary file": (lambda p: written(p / "in.csv", bytes(range(256)) * 20), "is not a table that can be read"),
+    "binary file": (
+        lambda p: written(p / "in.csv", bytes(range(256)) * 20),
+        "is not a table that can be read",
+    ),
     "zeros": (lambda p: written(p / "in.csv", bytes(5000)), "error: "),
     "not gzip": (lambda p: written(p / "in.csv.gz", "a,b\n1,2\n"), "error: "),
     "cut gzip": (lambda p: written(p / "in.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999)[:-20]), "error: "),
@@ -197,7 +210,10 @@ def assert_one_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
 
 
 BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
-    "unknown kind": (["--kind", "size=number"], "must be continuous, integer or categorical, but is 'number'"),
+    "unknown kind": (
+        ["--kind", "size=number"],
+        "must be continuous, integer or categorical, but is 'number'",
+    ),
     "kind of no column": (["--kind", "weight=integer"], "there is no column 'weight' among size"),
     "text as integer": (["--kind", "city=integer"], "'city' holds text, so it must be categorical"),
     "support of no column": (["--support", "weight=0:1"], "there is no column 'weight' among size"),
@@ -249,8 +265,14 @@ def changed(folder: Path, tmp_path: Path, change: Callable[[Any], Any]) -> Path:
 
 
 BAD_SCORES: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "missing column": (lambda f: f.drop(columns="rain"), "the table must have the column 'rain', but has size"),
-    "holes where there were none": (lambda f: f.assign(rain=np.nan), "'rain' has 400 missing values, but had"),
+    "missing column": (
+        lambda f: f.drop(columns="rain"),
+        "the table must have the column 'rain', but has size",
+    ),
+    "holes where there were none": (
+        lambda f: f.assign(rain=np.nan),
+        "'rain' has 400 missing values, but had",
+    ),
     "text for a number": (lambda f: f.assign(rain="wet"), "is not a table that can be read"),
     "no rows": (lambda f: f[:0], "has no rows; there is nothing to score"),
 }
@@ -286,7 +308,10 @@ def test_what_cannot_be_given(folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_models_that_are_none(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for verb in (["info"], ["sample", "-n", "1"], ["score", str(folder / "table.csv")]):
-        for model, message in ((folder / "table.csv", "is not a model file"), (tmp_path / "no", "No such file")):
+        for model, message in (
+            (folder / "table.csv", "is not a model file"),
+            (tmp_path / "no", "No such file"),
+        ):
             assert run(verb[0], model, *verb[1:]) == 2
             assert_one_line(capsys, message)
 
@@ -309,10 +334,13 @@ def test_a_full_disk_leaves_nothing_behind(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(files.Writer, "write", full_disk)
-    for argv in (["sample", folder / "model.nits", "-n", 2], ["score", folder / "model.nits", folder / "table.csv"]):
+    for argv in (
+        ["sample", folder / "model.nits", "-n", 2],
+        ["score", folder / "model.nits", folder / "table.csv"],
+    ):
         assert run(*argv, "-o", tmp_path / "out.csv", "--quiet") == 2
         assert_one_line(capsys, "No space left on device")
-    monkeypatch.setattr(persistence.os, "fsync", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     argv = ["fit", folder / "table.csv", "-o", tmp_path / "m.nits", "--max-steps", 1, "--quiet"]
     assert run(*argv) == 2
     assert_one_line(capsys, "No space left on device")

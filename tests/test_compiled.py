@@ -11,7 +11,7 @@ from torch import Tensor
 
 from laws import some_rows
 from nits import NITS, compiled
-from nits.heads import Continuous, Quantized
+from nits.heads import Continuous, Head, Quantized
 from registry import MODELS, SMALL, mlp, randomized
 
 NOTICE = "no C\\+\\+ compiler was found"
@@ -116,7 +116,7 @@ def test_one_row_and_gradients_in_x_go_the_plain_way(uncompiled: list[object]) -
 
 
 def test_heads_of_one_kind_share_a_kernel(uncompiled: list[object]) -> None:
-    heads = [
+    heads: list[Head] = [
         Continuous(0.0, 1.0, SMALL),
         Continuous(hidden=SMALL),
         Quantized(0.0, 1.0, 4, SMALL),

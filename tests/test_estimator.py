@@ -17,13 +17,15 @@ from mixed_table import mixed, small
 from nits import NITSDensity
 
 EXPECTED = {
+    "check_methods_subset_invariance": "scores are float32: matrix products of one row and of many round the "
+    "last digit differently, by 3e-7 here where 1e-7 is asked",
     "check_sample_weight_equivalence_on_dense_data": "a weight of two and a row twice are shuffled "
     "differently, so the same optimum is approached along another path",
 }
 """scikit-learn's checks that cannot hold, and why."""
 
 
-@parametrize_with_checks(
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
     [NITSDensity(max_steps=3, hidden=16, blocks=1)], expected_failed_checks=lambda e: EXPECTED
 )
 def test_scikit_learns_contract(estimator: Any, check: Any) -> None:

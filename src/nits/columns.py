@@ -178,7 +178,8 @@ def from_dict(record: dict[str, Any]) -> Column:
     cls = KINDS[record["kind"]]
     values = {field.name: record[field.name] for field in fields(cls)}
     values = {name: UNLIMITED.get(name) if v is None else v for name, v in values.items()}
-    return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+    arguments: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+    return cls(**arguments)
 
 
 def _numbers(column: Column, values: Values) -> Numbers:

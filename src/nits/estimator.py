@@ -83,8 +83,9 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         given = _names(self.context, frame)
         if len(given) == len(frame.columns):
             raise ValueError("no column is left to model, since context has them all; take one out.")
-        self.schema_ = Schema.infer(_without(frame, given), self.kinds, self.support)
-        self.context_schema_ = Schema.infer(_only(frame, given), self.kinds)
+        schema = Schema.infer(frame, self.kinds, self.support)
+        self.schema_ = schema.select([name for name in schema.names if name not in given])
+        self.context_schema_ = schema.select(given)
         plan = defaults.plan(len(frame), len(self.schema_.columns))
         self.knots_ = plan.knots
         self._build(plan, seed)
@@ -225,14 +226,16 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         u = ((torch.arange(1000) + 0.5) / 1000).unsqueeze(1).expand(-1, *conditional.batch_shape)
         with torch.no_grad():
             found = conditional.icdf(u).double().numpy()
-        return np.stack([column.decode(row) for row in found]).astype(np.float64).mean(0)
+        mean: NDArray[np.float64] = np.stack([column.decode(row) for row in found]).astype(np.float64).mean(0)
+        return mean
 
     def cdf(self, X: Any) -> NDArray[np.float64]:
         """Returns the probability that the one modelled column is at most what X has, given the others."""
         column, conditional = self._conditional(X)
         values = column.encode(frames.read(X).columns[column.name])
         with torch.no_grad():
-            return conditional.cdf(torch.from_numpy(values.astype(np.float32))).double().numpy()
+            found: torch.Tensor = conditional.cdf(torch.from_numpy(values.astype(np.float32)))
+        return found.double().numpy()
 
     def _conditional(self, X: Any) -> tuple[Column, Any]:
         """Returns the one modelled column and its distribution given each row."""
@@ -278,12 +281,3 @@ def _position(key: str | int, names: list[str]) -> int:
 
 def _positions(order: Sequence[str] | None, names: list[str]) -> list[int] | None:
     return None if order is None else [_position(name, names) for name in order]
-
-
-def _only(frame: Frame, names: list[str]) -> Frame:
-    return Frame({name: frame.columns[name] for name in names}, frame.form)
-
-
-def _without(frame: Frame, names: list[str]) -> Frame:
-    rest = {name: values for name, values in frame.columns.items() if name not in names}
-    return Frame(rest, frame.form)

@@ -91,7 +91,8 @@ class Writer:
     """Writes tables one after another to a CSV or Parquet file, or to standard output."""
 
     def __init__(self, path: str, target: Any) -> None:
-        self.path, self.target, self.writer = path, target, None
+        self.path, self.target = path, target
+        self.writer: Any = None
 
     def write(self, table: pyarrow.Table) -> None:
         """Appends a table; the first one decides the columns."""

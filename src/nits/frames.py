@@ -138,7 +138,7 @@ def _pandas(series: Any) -> Values:
 
 def _arrow(table: Any, form: str) -> Frame:
     def column(i: int) -> Values:
-        series = table.column(i).to_pandas(types_mapper=None)
+        series = table.column(i).to_pandas(date_as_object=False)
         whole = str(table.schema.types[i])
         if whole.startswith(("int", "uint", "bool")) and series.isna().any():
             series = table.column(i).to_pandas(integer_object_nulls=True)

@@ -125,9 +125,13 @@ def _is_constant(rows: Rows, column: int) -> bool:
 
 
 def spread(rows: Rows, count: int) -> Tensor:
-    """Returns up to `count` rows, evenly spread."""
-    index = torch.linspace(0, len(rows) - 1, min(count, len(rows))).long()
-    return _take(rows.x, index)
+    """Returns up to `count` rows, evenly spread, a row as often as its weight says if there are weights."""
+    count = min(count, len(rows))
+    if rows.weight is None:
+        return _take(rows.x, torch.linspace(0, len(rows) - 1, count).long())
+    total = torch.as_tensor(rows.weight).double().cumsum(0)
+    levels = (torch.arange(count, dtype=torch.float64) + 0.5) / count * total[-1].cpu()
+    return _take(rows.x, torch.searchsorted(total.cpu(), levels).clamp(max=len(rows) - 1))
 
 
 def inside(model: NITS, rows: Rows) -> Tensor:

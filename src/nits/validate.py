@@ -19,11 +19,12 @@ def checked_frame(estimator: Any, X: Any, *, reset: bool) -> Frame:
     """Returns the columns of X, with the names or the number of columns that the estimator was fitted on."""
     if _is_table(X):
         frame = frames.read(X)
-        if hasattr(X, "columns"):
+        if frame.form in ("pandas", "polars") and not isinstance(X, dict):
             _check_feature_names(estimator, X, reset=reset)
             _check_n_features(estimator, X, reset=reset)
-        elif reset:
+        elif reset:  # columns of files and arrow tables are found by name, whatever else there is
             estimator.n_features_in_ = len(frame.columns)
+            estimator.feature_names_in_ = np.array(list(frame.columns), dtype=object)
         _refuse_few(frame, LEAST_ROWS if reset else 1)
         return frame
     least = LEAST_ROWS if reset else 1
