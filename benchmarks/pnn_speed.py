@@ -64,14 +64,14 @@ def log_prob_speed() -> dict[str, Any]:
     theta = torch.randn(pnn_parameters(HIDDEN), PNNS, generator=generator)
     x = LOW + (HIGH - LOW) * torch.rand(1, PNNS, generator=generator)
     low, high = torch.full((COLUMNS, 1), LOW), torch.full((COLUMNS, 1), HIGH)
-    columns = theta.unflatten(1, (COLUMNS, -1)).movedim(1, 0).flatten(0, 1).contiguous()
+    columns = theta.unflatten(1, (COLUMNS, -1)).movedim(1, 0).contiguous()
     head = Continuous(LOW, HIGH, HIDDEN)
 
     def ours() -> Tensor:
         weights = columns.detach().requires_grad_()
         log_prob = compiled.log_prob(head, weights, (x.view(COLUMNS, -1),), low, high)
         gradient: Tensor = torch.autograd.grad(log_prob.sum(), weights)[0]
-        return gradient.reshape(COLUMNS, -1, PNNS // COLUMNS).transpose(0, 1)
+        return gradient.transpose(0, 1)
 
     def oracle() -> Tensor:
         weights = theta.detach().requires_grad_()

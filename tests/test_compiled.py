@@ -102,7 +102,7 @@ def test_blocks_change_nothing(uncompiled: list[object], name: str, n: int) -> N
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_takes_the_kernels(uncompiled: list[object], name: str) -> None:
     assert_same(MODELS[name](), 20)
-    assert bool(uncompiled) != (name == "independent")
+    assert bool(uncompiled) != name.startswith("independent")
 
 
 def test_one_row_and_gradients_in_x_go_the_plain_way(uncompiled: list[object]) -> None:
@@ -141,7 +141,7 @@ def test_a_second_backward_gives_the_same(uncompiled: list[object]) -> None:
 def test_second_derivatives_are_refused(uncompiled: list[object]) -> None:
     """The kernels know the first derivative only, and say so instead of leaving half of the second out."""
     head = Continuous(hidden=(3,))
-    theta = torch.linspace(-1, 1, 18).view(9, 2).requires_grad_()
+    theta = torch.linspace(-1, 1, 18).view(1, 9, 2).requires_grad_()
     ends = torch.tensor([[-torch.inf]]), torch.tensor([[torch.inf]])
     prob = compiled.log_prob(head, theta, (torch.zeros(1, 2),), *ends).exp().sum()
     (gradient,) = torch.autograd.grad(prob, theta, create_graph=True)

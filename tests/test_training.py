@@ -250,7 +250,7 @@ def test_non_finite_steps_are_skipped_and_many_stop_training(monkeypatch: pytest
 
     calls = []
 
-    def broken(model: nits.NITS, batch: object) -> Tensor:
+    def broken(model: nits.NITS, batch: object, hide: float) -> Tensor:
         calls.append(1)
         value = weights_sum(model)
         return value * (math.nan if len(calls) % 3 == 0 or len(calls) > 30 else 1.0)
