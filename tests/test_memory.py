@@ -14,7 +14,7 @@ import resource, torch
 from nits import memory
 
 def faults():
-    # how many pages are brought in while 64 MB, more than the C library keeps by itself, come and go ten times
+    # pages brought in while 64 MB, more than the C library keeps by itself, come and go ten times
     for _ in range(4):  # until the heap has found its shape
         torch.empty(2**24).fill_(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
