@@ -28,6 +28,9 @@ import pandas
 import nits
 
 TABLES = ("gas_turbine", "diamonds", "magic_gamma", "beijing_air")
+KEPT = measure.ROOT / "out" / "command-line"
+"""Where the models of all columns stay, with their train.csv and test.csv, for `table_figures.py`."""
+
 COMPONENTS = (1, 2, 3, 5, 8, 12, 20, 30)
 
 
@@ -96,8 +99,9 @@ def numeric(table: Any) -> Any:
 def measured(name: str, minutes: float) -> dict[str, Any]:
     """Returns all figures of a table."""
     table = pandas.read_csv(Path(os.environ["NITS_DATA"]) / "tables" / f"{name}.csv.gz")
-    with tempfile.TemporaryDirectory() as place:
-        whole = fitted(table, minutes, Path(place))
+    kept = KEPT / name
+    kept.mkdir(parents=True, exist_ok=True)
+    whole = fitted(table, minutes, kept)
     with tempfile.TemporaryDirectory() as place:
         numbers = fitted(numeric(table), minutes, Path(place))
     rival = mixture(numeric(table), numbers["steps"])
