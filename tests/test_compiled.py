@@ -125,7 +125,7 @@ def test_heads_of_one_kind_share_a_kernel(uncompiled: list[object]) -> None:
         Quantized(0.0, 2.0, 5, SMALL),
     ]
     assert_same(randomized(lambda: mlp(heads), 1), 20)
-    assert len(uncompiled) == 2 * 3  # with the gradient and without, for three kinds
+    assert len(uncompiled) == 2 * 2  # with the gradient and without, for densities and for masses
 
 
 def test_a_second_backward_gives_the_same(uncompiled: list[object]) -> None:

@@ -108,16 +108,12 @@ def _block(x: Tensor, size: int) -> Tensor:
     return x.contiguous()
 
 
-@cache
-def _kernel(head: PNNHead, with_gradient: bool) -> Kernel:
-    return _kind_kernel(head.kind, type(head), with_gradient, head)
-
-
 _kernels: dict[tuple[object, ...], Kernel] = {}
 
 
-def _kind_kernel(kind: tuple[object, ...], cls: type, with_gradient: bool, head: PNNHead) -> Kernel:
-    key = (*kind, with_gradient)
+@cache
+def _kernel(head: PNNHead, with_gradient: bool) -> Kernel:
+    key = (*head.kernel, with_gradient)
     if key not in _kernels:
         _kernels[key] = torch.compile(_value_and_grad(head) if with_gradient else _value(head), dynamic=False)
     return _kernels[key]

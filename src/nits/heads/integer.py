@@ -50,6 +50,11 @@ class Integer(PNNHead):
         """Integer heads with the same hidden layers and scale go together."""
         return ("integer", self.hidden, self.least, self.greatest, self.shift, self.scale)
 
+    @property
+    def kernel(self) -> tuple[object, ...]:
+        """Masses between two points."""
+        return ("mass", self.hidden)
+
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Two points: the edges of the interval."""
         k = torch.where(self.possible(x, low, high) | torch.isnan(x), x, torch.full_like(x, self._inner()))

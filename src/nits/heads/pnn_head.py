@@ -30,6 +30,11 @@ class PNNHead(Head):
         """The value and its hats."""
         return 1 + self.knots
 
+    @property
+    @abstractmethod
+    def kernel(self) -> tuple[object, ...]:
+        """What two heads must share to be evaluated by the same compiled kernel."""
+
     @abstractmethod
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Returns the points of [low, high] that the likelihood of x is made from."""

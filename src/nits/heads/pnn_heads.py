@@ -37,6 +37,11 @@ class Continuous(PNNHead):
         """Continuous heads with the same hidden layers go together."""
         return ("continuous", self.hidden)
 
+    @property
+    def kernel(self) -> tuple[object, ...]:
+        """Densities at a point."""
+        return ("density", self.hidden)
+
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """One point: x itself, or the nearest end if it lies outside."""
         return (self.upper(x, low, high),)
@@ -96,6 +101,11 @@ class Quantized(PNNHead):
     def kind(self) -> tuple[object, ...]:
         """Quantized heads with the same hidden layers and bins go together."""
         return ("quantized", self.hidden, self.bins)
+
+    @property
+    def kernel(self) -> tuple[object, ...]:
+        """Masses between two points."""
+        return ("mass", self.hidden)
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Two points: the edges of the bin."""
