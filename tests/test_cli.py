@@ -180,6 +180,14 @@ BAD_TABLES: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda p: written(p / "in.csv", bytes(range(256)) * 20),
         "is not a table that can be read",
     ),
+    "wrong delimiter": (
+        lambda p: written(p / "in.csv", "a;b\n1;2\n3;4\n"),
+        "seems to be separated by ';', but commas are expected, or tabs in a .tsv; convert it.",
+    ),
+    "tabs in a .csv": (
+        lambda p: written(p / "in.csv", "a\tb\n1\t2\n3\t4\n"),
+        "seems to be separated by '\\t'",
+    ),
     "zeros": (lambda p: written(p / "in.csv", bytes(5000)), "error: "),
     "not gzip": (lambda p: written(p / "in.csv.gz", "a,b\n1,2\n"), "error: "),
     "cut gzip": (lambda p: written(p / "in.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999)[:-20]), "error: "),

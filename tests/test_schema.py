@@ -114,12 +114,26 @@ def test_values_never_leave_a_stated_support() -> None:
 
 
 def test_an_unseen_category_has_no_place() -> None:
-    column = guess("city", frames.read({"c": ["a", "b"]}).columns["c"], None, None)
+    column = guess("city", frames.read({"c": ["a", "b"]}).columns["c"])
     assert column.encode(frames.read({"c": ["b", "z"]}).columns["c"]).tolist() == [1, -1]
 
 
+def test_rare_categories_are_pooled_if_asked() -> None:
+    values = frames.read({"c": ["a"] * 50 + ["b"] * 30 + ["x"] * 3 + ["y"] * 1}).columns["c"]
+    column = guess("c", values, pool_below=10)
+    assert isinstance(column, Levels)
+    assert column.reason == "texts or truth values; 2 rare ones pooled"
+    assert (column.levels, column.pooled, column.shares) == (("a", "b"), ("x", "y"), (0.75, 0.25))
+    assert set(column.encode(values).tolist()) == {0, 1, 2}
+    assert np.exp(column.log_share(values))[[0, 60, 82, 83]].tolist() == pytest.approx([1, 1, 0.75, 0.25])
+    drawn = column.decode(np.array([0.0, 1.0, *[2.0] * 400])).tolist()
+    assert drawn[:2] == ["a", "b"]
+    assert drawn.count("x") == pytest.approx(300, abs=2)
+    assert guess("c", values).levels == ("a", "b", "x", "y")  # type: ignore[attr-defined]
+
+
 def test_what_is_no_multiple_cannot_occur() -> None:
-    column = guess("k", frames.read({"k": np.arange(10)}).columns["k"], None, None)
+    column = guess("k", frames.read({"k": np.arange(10)}).columns["k"])
     numbers = column.encode(frames.read({"k": [1.0, 1.5]}).columns["k"])
     assert (numbers == np.floor(numbers)).tolist() == [True, False]
 
@@ -138,7 +152,7 @@ def test_what_is_no_multiple_cannot_occur() -> None:
         (
             {"a": [f"id{i}" for i in range(2000)]},
             {},
-            "column 'a' has 2000 different values, more than 1000, as identifiers do; drop it, or group",
+            "column 'a' has 2000 different values, more than 1000, as identifiers do; drop it, or pool rare",
         ),
         (
             {"a": [1.0, 2.5]},

@@ -51,6 +51,10 @@ class Column(ABC):
         """Returns what to add to the model's log-density of numbers, for one in the user's units."""
         return np.zeros(len(numbers))
 
+    def log_share(self, values: Values) -> Numbers:
+        """Returns what to add for what the numbers do not tell of the values: nothing, but for pools."""
+        return np.zeros(len(values))
+
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as JSON can hold it: no limit is null."""
         record = {"kind": self.kind, **asdict(self)}
@@ -144,27 +148,43 @@ class Whole(Column):
 
 @dataclass(frozen=True)
 class Levels(Column):
-    """A column of categories: texts, truth values, or a few numbers."""
+    """A column of categories: texts, truth values, or a few numbers.
+
+    pooled, shares: Rare categories that the model takes for one, and how often each of them is meant by it.
+    """
 
     kind: ClassVar[str] = "categorical"
     levels: tuple[Any, ...]
+    pooled: tuple[Any, ...] = ()
+    shares: tuple[float, ...] = ()
 
     def encode(self, values: Values) -> Numbers:
-        """Returns the position of each value among the levels; −1 if it is none of them."""
+        """Returns the position of each value among the levels, the pool last; −1 if it is none of them."""
         position = {level: float(i) for i, level in enumerate(self.levels)}
-        array = values.array.tolist()
-        found = np.array([position.get(value, -1.0) for value in array], np.float64)
+        position |= dict.fromkeys(self.pooled, float(len(self.levels)))
+        found = np.array([position.get(value, -1.0) for value in values.array.tolist()], np.float64)
         return np.where(values.missing, np.nan, found)
 
     def decode(self, numbers: Numbers) -> NDArray[Any]:
-        """Returns the levels."""
-        kind = object if isinstance(self.levels[0], str) else type(self.levels[0])
-        found: NDArray[Any] = np.array(self.levels, dtype=kind)[numbers.astype(np.int64)]
+        """Returns the levels; of the pool, its members in turn, each as often as its share says."""
+        every = (*self.levels, *self.pooled)
+        index = numbers.astype(np.int64)
+        if self.pooled:
+            at = np.flatnonzero(index == len(self.levels))
+            turn = (np.arange(len(at)) * 0.6180339887498949 + 0.5) % 1
+            index[at] += np.searchsorted(np.cumsum(self.shares)[:-1], turn, side="right")
+        kind = object if isinstance(every[0], str) else type(every[0])
+        found: NDArray[Any] = np.array(every, dtype=kind)[index]
         return found
 
     def head(self, hidden: tuple[int, ...], knots: int) -> Head:
         """A softmax."""
-        return Categorical(len(self.levels), self.optional)
+        return Categorical(len(self.levels) + bool(self.pooled), self.optional)
+
+    def log_share(self, values: Values) -> Numbers:
+        """Returns the logarithm of each value's share of the pool; zero if it is not in it."""
+        share = dict(zip(self.pooled, self.shares, strict=True))
+        return np.log([share.get(value, 1.0) for value in values.array.tolist()])
 
 
 UNLIMITED = {"low": -math.inf, "high": math.inf, "least": -math.inf, "greatest": math.inf}
@@ -174,9 +194,9 @@ KINDS: dict[str, type[Column]] = {cls.kind: cls for cls in (Real, Whole, Levels)
 
 
 def from_dict(record: dict[str, Any]) -> Column:
-    """Returns the column that `Column.to_dict` described."""
+    """Returns the column that `Column.to_dict` described; fields that an older version lacked have defaults."""
     cls = KINDS[record["kind"]]
-    values = {field.name: record[field.name] for field in fields(cls)}
+    values = {field.name: record[field.name] for field in fields(cls) if field.name in record}
     values = {name: UNLIMITED.get(name) if v is None else v for name, v in values.items()}
     arguments: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
     return cls(**arguments)

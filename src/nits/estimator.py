@@ -32,6 +32,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     kinds: Column name → "continuous", "integer" or "categorical", where the guess would be wrong.
     support: Column name → (low, high), where a column has limits.
+    pool_below: Categories in fewer rows than this are modelled as one; none by default.
     context: Names, or positions in an array, of columns that are given and not modelled.
     order: Names of the modelled columns in the order in which they are modelled; as in the table by default.
     hidden, blocks, dropout: Size of the weight model; by default they follow the table's size.
@@ -47,6 +48,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         *,
         kinds: Mapping[str, str] | None = None,
         support: Mapping[str, Support] | None = None,
+        pool_below: int = 0,
         context: Sequence[str | int] | None = None,
         order: Sequence[str] | None = None,
         hidden: int | None = None,
@@ -62,6 +64,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.kinds = kinds
         self.support = support
+        self.pool_below = pool_below
         self.context = context
         self.order = order
         self.hidden = hidden
@@ -83,7 +86,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         given = _names(self.context, frame)
         if len(given) == len(frame.columns):
             raise ValueError("no column is left to model, since context has them all; take one out.")
-        schema = Schema.infer(frame, self.kinds, self.support)
+        schema = Schema.infer(frame, self.kinds, self.support, self.pool_below)
         self.schema_ = schema.select([name for name in schema.names if name not in given])
         self.context_schema_ = schema.select(given)
         plan = defaults.plan(len(frame), len(self.schema_.columns))
@@ -160,7 +163,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             for start in range(0, len(x), SCORED_AT_ONCE):
                 rows = slice(start, start + SCORED_AT_ONCE)
                 parts.append(self.model_.log_prob_per_column(x[rows], self._context(given[rows])))
-        shares = torch.cat(parts).double().numpy() + self.schema_.log_measure(x.double().numpy())
+        units = self.schema_.log_measure(x.double().numpy()) + self.schema_.log_share(frame)
+        shares = torch.cat(parts).double().numpy() + units
         return shares if per_column else shares.sum(1)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -56,9 +56,20 @@ def read_table(path: str, types: Mapping[str, pyarrow.DataType] | None = None) -
             return parquet.read_table(path)
         with _source(path) as source:
             table = csv.read_csv(source, **_options(path, types))
+    _refuse_other_separators(path, table.column_names)
     if not table.num_rows:
         raise ValueError(f"{path} has no rows; there is nothing to read.")
     return table
+
+
+def _refuse_other_separators(path: str, names: list[str]) -> None:
+    """Refuses a file that has one column because its columns are kept apart by something else."""
+    found = [mark for mark in ";\t|" if len(names) == 1 and mark in names[0]]
+    if found:
+        raise ValueError(
+            f"{path} seems to be separated by {found[0]!r}, but commas are expected, or tabs in a .tsv; "
+            "convert it."
+        )
 
 
 def batches(path: str, types: Mapping[str, pyarrow.DataType] | None = None) -> Iterator[pyarrow.Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,18 +51,21 @@ class Schema:
         frame: Frame,
         kinds: Mapping[str, str] | None = None,
         support: Mapping[str, Support] | None = None,
+        pool_below: int = 0,
     ) -> Schema:
         """Guesses what each column is.
 
         kinds: "continuous", "integer" or "categorical" for columns where the guess would be wrong.
         support: (low, high) for columns that have limits; either may be infinite.
+        pool_below: Categories in fewer rows than this are modelled as one.
         """
         kinds, support = dict(kinds or {}), dict(support or {})
         for ends in support.values():
             checks.ends(*ends)
         _refuse_unknown(kinds, support, frame)
         found = [
-            guess(name, values, kinds.get(name), support.get(name)) for name, values in frame.columns.items()
+            guess(name, values, kinds.get(name), support.get(name), pool_below)
+            for name, values in frame.columns.items()
         ]
         return cls(found, frame.form)
 
@@ -98,6 +102,10 @@ class Schema:
         """Returns what to add to each column's log-density, shape (N, D), for the user's units."""
         return np.stack([c.log_measure(part) for c, part in zip(self.columns, numbers.T, strict=True)], 1)
 
+    def log_share(self, frame: Frame) -> NDArray[np.float64]:
+        """Returns what to add to each column's log-density for its place in a pool, shape (N, D)."""
+        return np.stack([column.log_share(frame.columns[column.name]) for column in self.columns], 1)
+
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as JSON can hold it."""
         return {"form": self.form, "columns": [column.to_dict() for column in self.columns]}
@@ -121,7 +129,9 @@ def _refuse_unknown(kinds: dict[str, str], support: dict[str, Support], frame: F
             )
 
 
-def guess(name: str, values: Values, kind: str | None, support: Support | None) -> Column:
+def guess(
+    name: str, values: Values, kind: str | None = None, support: Support | None = None, pool_below: int = 0
+) -> Column:
     """Returns the column that values are, or that the user says they are."""
     optional = bool(values.missing.any())
     known = values.known
@@ -134,24 +144,34 @@ def guess(name: str, values: Values, kind: str | None, support: Support | None) 
         )
     common = (name, values.dtype, optional)
     if kind == "categorical" or (kind is None and known.dtype.kind in "Ob"):
-        return _levels(common, known, "texts or truth values" if kind is None else "as you said")
+        reason = "texts or truth values" if kind is None else "as you said"
+        return _levels(common, known, reason, pool_below)
     if known.dtype.kind == "O":
         raise ValueError(f"column {name!r} holds text, so it must be categorical, not {kind}.")
     return _numeric(common, known, kind, support)
 
 
-def _levels(common: tuple[str, str, bool], known: NDArray[Any], reason: str) -> Column:
-    levels = sorted(set(known.tolist()))
+def _levels(common: tuple[str, str, bool], known: NDArray[Any], reason: str, pool_below: int) -> Column:
+    counts = Counter(known.tolist())
+    rare = sorted(level for level, count in counts.items() if count < pool_below)
+    if len(rare) > 1:
+        levels = sorted(set(counts) - set(rare))
+        total = sum(counts[level] for level in rare)
+        _refuse_levels(common[0], [*levels, rare])
+        shares = tuple(counts[level] / total for level in rare)
+        return Levels(*common, f"{reason}; {len(rare)} rare ones pooled", tuple(levels), tuple(rare), shares)
+    _refuse_levels(common[0], sorted(counts))
+    return Levels(*common, reason, tuple(sorted(counts)))
+
+
+def _refuse_levels(name: str, levels: list[Any]) -> None:
     if len(levels) < 2:
-        raise ValueError(
-            f"column {common[0]!r} is constant at {levels[0]!r}; there is nothing to model, drop it."
-        )
+        raise ValueError(f"column {name!r} is constant at {levels[0]!r}; there is nothing to model, drop it.")
     if len(levels) > MOST_LEVELS:
         raise ValueError(
-            f"column {common[0]!r} has {len(levels)} different values, more than {MOST_LEVELS}, "
-            "as identifiers do; drop it, or group its values."
+            f"column {name!r} has {len(levels)} different values, more than {MOST_LEVELS}, "
+            "as identifiers do; drop it, or pool rare ones with pool_below."
         )
-    return Levels(*common, reason, tuple(levels))
 
 
 def _numeric(

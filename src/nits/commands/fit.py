@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> int:
     estimator = NITSDensity(
         kinds=dict(args.kind) or None,
         support=dict(args.support) or None,
+        pool_below=args.pool_below,
         context=args.context or None,
         order=args.order,
         max_minutes=args.max_minutes,
