@@ -194,7 +194,7 @@ KINDS: dict[str, type[Column]] = {cls.kind: cls for cls in (Real, Whole, Levels)
 
 
 def from_dict(record: dict[str, Any]) -> Column:
-    """Returns the column that `Column.to_dict` described; fields that an older version lacked have defaults."""
+    """Returns the column that `Column.to_dict` described; what an older version lacked has its default."""
     cls = KINDS[record["kind"]]
     values = {field.name: record[field.name] for field in fields(cls) if field.name in record}
     values = {name: UNLIMITED.get(name) if v is None else v for name, v in values.items()}
