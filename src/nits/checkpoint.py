@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+
+from nits import atomic
 
 FORMAT = "nits checkpoint 1"
 
@@ -25,16 +25,7 @@ def write(path: Path, states: dict[str, State], record: dict[str, Any]) -> None:
     }
     data = save(tensors, metadata={"format": FORMAT, "record": json.dumps(record)})
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    atomic.write(path, data)
 
 
 def read(path: Path) -> tuple[dict[str, State], dict[str, Any]]:

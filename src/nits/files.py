@@ -5,9 +5,7 @@ What is written goes to a temporary name first and is renamed when it is whole.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +13,8 @@ from typing import Any
 
 import pyarrow
 from pyarrow import csv, parquet
+
+from nits import atomic
 
 CSV, PARQUET = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), (".parquet", ".pq")
 STREAM = "-"
@@ -129,7 +129,7 @@ def written(path: str) -> Iterator[Writer]:
         writer.close()
         sys.stdout.buffer.flush()
         return
-    with temporary(Path(path)) as place:
+    with atomic.temporary(Path(path)) as place:
         stream = pyarrow.output_stream(
             str(place), compression="gzip" if path.lower().endswith(".gz") else None
         )
@@ -137,18 +137,3 @@ def written(path: str) -> Iterator[Writer]:
             writer = Writer(path, stream)
             yield writer
             writer.close()
-
-
-@contextmanager
-def temporary(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the same folder, which takes the place of `path` in the end."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    place = Path(name)
-    try:
-        yield place
-        place.chmod(0o644)
-        place.replace(path)
-    except BaseException:
-        place.unlink(missing_ok=True)
-        raise

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 import nits
+from nits import atomic
 from nits.model import NITS
 from nits.reading import Reading
 from nits.schema import Schema
@@ -40,7 +39,7 @@ def save(estimator: Any, path: str | Path) -> None:
         "about": about,
         "sha256": digest(tensors, about),
     }
-    _write(Path(path), to_bytes(tensors, metadata))
+    atomic.write(Path(path), to_bytes(tensors, metadata))
 
 
 def description(estimator: Any) -> dict[str, Any]:
@@ -95,20 +94,6 @@ def digest(tensors: dict[str, Tensor], about: str) -> str:
         found.update(f"{name} {t.dtype} {tuple(t.shape)}".encode())
         found.update(t.numpy().tobytes())
     return found.hexdigest()
-
-
-def _write(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def load(path: str | Path) -> Any:

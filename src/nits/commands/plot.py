@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nits import files, frames, plots
+from nits import atomic, files, frames, plots
 from nits.commands.score import arrow_types
 from nits.persistence import load
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         "calibration": plots.calibration(model.schema_.names, u),
     }
     for name, figure in figures.items():
-        with files.temporary(folder / f"{name}.png") as place:
+        with atomic.temporary(folder / f"{name}.png") as place:
             figure.savefig(place, format="png", dpi=110)
     print(f"{len(figures)} pictures in {folder}", file=sys.stderr)
     return 0
