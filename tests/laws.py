@@ -370,7 +370,7 @@ def gradients_do_not_change_samples(model: NITS) -> None:
     model = double(model)
     u, context = uniforms(model, 20), some_context(model, 20)
     slow = model.from_uniform(u.clone().requires_grad_(), context)
-    assert slow.requires_grad == bool((~discrete(model)).any())
+    assert slow.requires_grad or bool(discrete(model).all())
     with torch.no_grad():
         quick = model.from_uniform(u, context)
     torch.testing.assert_close(slow, quick, rtol=1e-9, atol=1e-9)
@@ -407,7 +407,8 @@ def float32_is_near_float64(model: NITS) -> None:
         gap = (model.from_uniform(u, context) - fine.from_uniform(u.double(), wide)).abs()
     # A root is as good as its residual over the slope; a number next to a bin's edge may fall either way.
     real = ~discrete(model)
-    assert (gap * slope.amin(1, keepdim=True))[:, real].quantile(0.95) < 1e-4
+    if real.any():
+        assert (gap * slope.amin(1, keepdim=True))[:, real].quantile(0.95) < 1e-4
     assert gap.median() < 1e-4
 
 

@@ -7,9 +7,11 @@ import math
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from nits import NITS
 from nits.heads import Atoms, Categorical, Continuous, Head, Integer, Quantized
+from nits.weights import ConvSize
 
 SMALL = (6, 5)
 
@@ -29,7 +31,7 @@ def randomized(make: Callable[[], NITS], seed: int, scale: float = 0.2) -> NITS:
         for name, parameter in model.named_parameters():
             if name.endswith(("bias", "theta")):
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
-            if name.endswith("last.weight"):
+            if name.endswith(("last.weight", "last_weight")):
                 parameter.mul_(scale)
     return model.eval()
 
@@ -77,6 +79,12 @@ def kinds_of_tables() -> list[Head]:
     ]
 
 
+def conv(shape: tuple[int, int, int], head: Head, context: int = 0, present: Tensor | None = None) -> NITS:
+    """A small causal convolutional model."""
+    size = ConvSize(filters=5, blocks=2, dilations=(1, 2))
+    return NITS.conv(shape, head, size=size, context=context, present=present)
+
+
 def mlp(heads: list[Head] | int, context: int = 0, order: list[int] | None = None) -> NITS:
     return NITS.mlp(heads, hidden=21, blocks=2, context=context, order=order)
 
@@ -94,6 +102,12 @@ MODELS: dict[str, Callable[[], NITS]] = {
     "mlp-knots": lambda: randomized(lambda: mlp(with_knots(), order=[2, 1, 0, 3]), 12),
     "mlp-tables": lambda: randomized(lambda: mlp(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), 13),
     "independent-tables": lambda: randomized(lambda: NITS.independent(kinds_of_tables()), 14),
+    "conv": lambda: randomized(lambda: conv((1, 2, 3), Continuous(hidden=SMALL)), 15),
+    "conv-channels": lambda: randomized(lambda: conv((2, 2, 2), Quantized(0.0, 1.0, 6, SMALL, knots=3)), 16),
+    "conv-context": lambda: randomized(lambda: conv((1, 2, 2), Continuous(-2.0, 2.0, SMALL), context=2), 17),
+    "conv-present": lambda: randomized(
+        lambda: conv((1, 3, 2), Continuous(hidden=SMALL), present=torch.tensor([[1, 1], [0, 1], [1, 0]])), 18
+    ),
     "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 10),
     "mlp-one-layer-pnn": lambda: randomized(lambda: mlp(real(3, (7,))), 11),
 }

@@ -214,6 +214,15 @@ def uniform(shape: torch.Size, like: Tensor, generator: torch.Generator | None =
     return u.clamp_min(torch.finfo(like.dtype).eps / 4)
 
 
+def quasi_uniform(shape: torch.Size, like: Tensor, generator: torch.Generator) -> Tensor:
+    """Draws a scrambled Sobol sequence in (0, 1), shape (n, D), which covers the cube evenly."""
+    seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
+    points = torch.quasirandom.SobolEngine(shape[1], scramble=True, seed=seed).draw(
+        shape[0], dtype=torch.float64
+    )
+    return points.clamp(2.0**-32, 1 - 2.0**-24).to(like)
+
+
 def private_generator(generator: torch.Generator | int | None, device: torch.device) -> torch.Generator:
     """Returns the generator, one with that seed, or one with a fresh seed; never the global one."""
     if isinstance(generator, torch.Generator):

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from nits import checks, compiled
-from nits.distributions import private_generator, uniform
-from nits.heads import Given, Head, real_columns
+from nits.distributions import private_generator, quasi_uniform, uniform
+from nits.heads import Given, Head, Quantized, real_columns
 from nits.heads.runs import Run, runs
 from nits.reading import Reading
-from nits.weights import Independent, MaskedMLP, WeightModel
+from nits.weights import CausalConv, ConvSize, Independent, MaskedMLP, WeightModel
 
 CHUNK_BYTES = 2**27
 """How much memory the weights of one chunk of rows may take where no gradient is recorded."""
@@ -92,6 +92,25 @@ class NITS(nn.Module):
         inputs, outputs = [h.inputs for h in ordered], [h.weights for h in ordered]
         weights = MaskedMLP(inputs, outputs, context, hidden=hidden, blocks=blocks, dropout=dropout)
         return cls(heads, weights, order)
+
+    @classmethod
+    def conv(
+        cls,
+        shape: tuple[int, int, int],
+        head: Head | None = None,
+        *,
+        size: ConvSize | None = None,
+        context: int = 0,
+        present: Tensor | None = None,
+    ) -> NITS:
+        """Returns NITS-CONV for images of C × H × W, as rows that `nits.images` makes; 8-bit by default.
+
+        present: Which pixels there are, shape (H, W), if not all.
+        """
+        head = head or Quantized(0.0, 1.0, 256)
+        count = shape[0] * (shape[1] * shape[2] if present is None else int(present.sum()))
+        sizes = [head.inputs] * count, [head.weights] * count
+        return cls([head] * count, CausalConv(*sizes, context, shape=shape, size=size, present=present))
 
     @property
     def columns(self) -> int:
@@ -183,20 +202,12 @@ class NITS(nn.Module):
         checks.positive("n", n)
         if isinstance(context, Tensor) and context.dim() == 1:
             context = context.expand(n, -1)
-        u, context = self._checked(self._uniform(n, generator, quasi=quasi), context)
+        drawn = (quasi_uniform if quasi else uniform)(
+            torch.Size((n, self.columns)), self.low, private_generator(generator, self.low.device)
+        )
+        u, context = self._checked(drawn, context)
         kept = checks.given(given, u, self.order, self.low)
         return self._inverse(u, context, kept, differentiable=True)
-
-    def _uniform(self, n: int, generator: torch.Generator | int | None, *, quasi: bool) -> Tensor:
-        generator = private_generator(generator, self.low.device)
-        if not quasi:
-            return uniform(torch.Size((n, self.columns)), self.low, generator)
-        seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
-        points = torch.quasirandom.SobolEngine(self.columns, scramble=True, seed=seed).draw(
-            n, dtype=torch.float64
-        )
-        inner = points.clamp(2.0**-32, 1 - 2.0**-24)
-        return inner.to(self.low)
 
     def _checked(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor | None]:
         x = checks.rows("x", x, self.columns, self.low)

@@ -1,7 +1,8 @@
-"""The weight models W: what reads the columns so far and hands out the next column's PNN weights."""
+"""The weight models W: what hands out the PNN weights of each column."""
 
+from nits.weights.causal_conv import CausalConv, ConvSize
 from nits.weights.independent import Independent
 from nits.weights.masked_mlp import MaskedMLP
 from nits.weights.weight_model import Stepper, WeightModel
 
-__all__ = ["Independent", "MaskedMLP", "Stepper", "WeightModel"]
+__all__ = ["CausalConv", "ConvSize", "Independent", "MaskedMLP", "Stepper", "WeightModel"]

@@ -1,0 +1,107 @@
+"""Convolutions that look up and to the left only, whole images at a time or one row or pixel of them.
+
+Two streams, as in PixelCNN++: *down* sees the rows above, *across* sees those and the pixels to the left. A
+layer of the first reads a row and the row `dilation` above it; one of the second reads two pixels of each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+def both_signs(x: Tensor) -> Tensor:
+    """Returns elu(x) and elu(−x), side by side: (N, F, …) becomes (N, 2F, …)."""
+    return functional.elu(torch.cat([x, -x], 1))
+
+
+class Down(nn.Module):
+    """A convolution over two rows, a pixel's and the one `dilation` above, and three columns."""
+
+    def __init__(self, inputs: int, outputs: int, dilation: int = 1, gain: float = 1.0) -> None:
+        super().__init__()
+        self.dilation = dilation
+        self.weight = nn.Parameter(torch.randn(outputs, inputs, 2, 3) * gain / (6 * inputs) ** 0.5)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps images, shape (N, inputs, H, W), to (N, outputs, H, W)."""
+        d = self.dilation
+        return functional.conv2d(functional.pad(x, (d, d, d, 0)), self.weight, self.bias, dilation=d)
+
+    def row(self, x: Tensor, i: int) -> Tensor:
+        """Returns row i of the result, shape (N, outputs, W), from rows up to i of x."""
+        d = self.dilation
+        above = x[:, :, i - d] if i >= d else torch.zeros_like(x[:, :, i])
+        both = functional.pad(torch.stack([above, x[:, :, i]], 2), (d, d))
+        return functional.conv2d(both, self.weight, self.bias, dilation=(1, d)).squeeze(2)
+
+
+class Across(nn.Module):
+    """A convolution over a pixel, those `dilation` above and to the left of it, and the corner between."""
+
+    def __init__(self, inputs: int, outputs: int, dilation: int = 1, gain: float = 1.0) -> None:
+        super().__init__()
+        self.dilation = dilation
+        self.weight = nn.Parameter(torch.randn(outputs, inputs, 2, 2) * gain / (4 * inputs) ** 0.5)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps images, shape (N, inputs, H, W), to (N, outputs, H, W)."""
+        d = self.dilation
+        return functional.conv2d(functional.pad(x, (d, 0, d, 0)), self.weight, self.bias, dilation=d)
+
+    def pixel(self, x: Tensor, i: int, j: int) -> Tensor:
+        """Returns the result at pixel (i, j), shape (N, outputs), from the pixels up to it."""
+        d, none = self.dilation, torch.zeros_like(x[:, :, i, j])
+        corners = [x[:, :, a, b] if a >= 0 and b >= 0 else none for a in (i - d, i) for b in (j - d, j)]
+        patch = torch.stack(corners, 2).flatten(1)  # (N, inputs · 4), as the weights are laid out
+        return torch.addmm(self.bias, patch, self.weight.flatten(1).t())
+
+
+class Pointwise(nn.Module):
+    """A linear map of each pixel's features."""
+
+    def __init__(self, inputs: int, outputs: int, gain: float = 1.0) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(outputs, inputs) * gain / max(inputs, 1) ** 0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (N, inputs, H, W), or (N, inputs), to as many outputs."""
+        if x.dim() == 2:
+            return x @ self.weight.t()
+        return functional.conv2d(x, self.weight[:, :, None, None])
+
+
+class Gated(nn.Module):
+    """A residual block with a gate: x + a · σ(b), where (a, b) come from two convolutions.
+
+    side: Features that another stream, or a context, adds between the two.
+    """
+
+    def __init__(self, kind: type[Down] | type[Across], filters: int, dilation: int, side: int) -> None:
+        super().__init__()
+        self.first: Any = kind(2 * filters, filters, dilation)  # Down or Across, as is the second
+        self.side = Pointwise(side, filters) if side else None
+        # The block starts close to the identity: its second convolution is small.
+        self.second: Any = kind(2 * filters, 2 * filters, 1, gain=0.1)
+
+    def forward(self, x: Tensor, side: Tensor | None, dropout: float) -> Tensor:
+        """Maps x, shape (N, F, H, W), with side features, (N, S, H, W), to the same shape."""
+        h = self.between(self.first(both_signs(x)), side)
+        return gate(x, self.second(functional.dropout(h, dropout, self.training)))
+
+    def between(self, h: Tensor, side: Tensor | None) -> Tensor:
+        """Adds the side features, and returns what the second convolution reads."""
+        if self.side is not None and side is not None:
+            h = h + self.side(side)
+        return both_signs(h)
+
+
+def gate(x: Tensor, both: Tensor) -> Tensor:
+    """Returns x + a · σ(b)."""
+    a, b = both.chunk(2, 1)
+    return x + a * torch.sigmoid(b)

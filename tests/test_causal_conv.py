@@ -1,0 +1,98 @@
+"""NITS-CONV's network: the cached way against the whole network, missing pixels, exact pmfs of images."""
+
+import itertools
+import re
+
+import pytest
+import torch
+
+from nits import NITS, Recipe, fit
+from nits.heads import Continuous, Quantized
+from nits.images import to_images, to_rows
+from nits.weights import ConvSize
+from nits.weights.causal_layers import Across, Down
+from registry import conv, randomized, seeded
+
+TINY = ConvSize(filters=5, blocks=3, dilations=(1, 2))
+HOLE = torch.tensor([[1, 1, 0], [1, 0, 1], [1, 1, 1]])
+
+
+@pytest.mark.parametrize("context", [0, 2])
+@pytest.mark.parametrize(("shape", "present"), [((1, 4, 5), None), ((3, 3, 4), None), ((2, 3, 3), HOLE)])
+def test_pixel_by_pixel_is_the_whole_network(
+    shape: tuple[int, int, int], present: torch.Tensor | None, context: int
+) -> None:
+    make = lambda: conv(shape, Continuous(hidden=(4,)), context, present)  # noqa: E731
+    weights = randomized(make, 1).weights.double()
+    given = torch.randn(context, 6, generator=seeded(0), dtype=torch.float64) if context else None
+    features = torch.randn(len(weights.inputs), 6, generator=seeded(1), dtype=torch.float64)
+    stepper, parts = weights.stepper(6, given), []
+    with torch.no_grad():
+        for column in features:
+            parts.append(stepper.theta())
+            stepper.feed(column.unsqueeze(0))
+        torch.testing.assert_close(torch.cat(parts), weights(features, given), rtol=1e-12, atol=1e-12)
+
+
+def test_a_row_and_a_pixel_are_those_of_the_whole_convolution() -> None:
+    x = torch.randn(2, 3, 5, 6, generator=seeded(0))
+    for dilation in (1, 2, 4):
+        down, across = Down(3, 4, dilation), Across(3, 4, dilation)
+        rows = torch.stack([down.row(x, i) for i in range(5)], 2)
+        torch.testing.assert_close(rows, down(x))
+        pixels = [torch.stack([across.pixel(x, i, j) for j in range(6)], 2) for i in range(5)]
+        torch.testing.assert_close(torch.stack(pixels, 2), across(x))
+
+
+def test_a_pixel_that_is_not_there_says_nothing() -> None:
+    """The columns are those of the other pixels, and no padding with a known value leaks in."""
+    model = randomized(lambda: conv((1, 3, 3), Continuous(hidden=(4,)), present=HOLE), 2)
+    assert model.columns == 7
+    rows = model.sample(5, generator=0)
+    images = to_images(rows, (1, 3, 3), HOLE)
+    assert torch.equal(to_rows(images, HOLE), rows)
+    assert (images[:, 0, HOLE == 0] == 0).all()
+    filled = images.clone()
+    filled[:, 0, HOLE == 0] = 9.0
+    assert torch.equal(model.log_prob(to_rows(filled, HOLE)), model.log_prob(rows))
+
+
+def test_all_small_images_have_probability_one() -> None:
+    """256 images of 2 × 2 pixels with 4 levels."""
+    model = randomized(lambda: conv((1, 2, 2), Quantized(0.0, 1.0, 4, (6, 5))), 3).double()
+    images = torch.tensor(list(itertools.product(range(4), repeat=4)), dtype=torch.float64)
+    with torch.no_grad():
+        assert float(model.log_prob(images).exp().sum()) == pytest.approx(1, abs=1e-12)
+
+
+def test_it_starts_at_the_marginals_and_learns() -> None:
+    """Stripes: each row of pixels is all dark or all light, which no pixel alone can tell."""
+    torch.manual_seed(0)
+    stripes = torch.randint(2, (600, 1, 4, 1), generator=seeded(0)).expand(-1, -1, -1, 4)
+    rows = to_rows(stripes)
+    model = NITS.conv((1, 4, 4), Quantized(0.0, 1.0, 2, (4,)), size=TINY)
+    recipe = Recipe(batch_size=64, learning_rate=1e-2, average=0.9)
+    history = fit(model, rows, max_steps=140, recipe=recipe, progress=False)
+    nats = torch.log(torch.tensor(2.0)).item()
+    assert history.train[0] < -6 * nats  # sixteen independent pixels: −11.1
+    with torch.no_grad():
+        assert float(model.log_prob(rows).mean()) > -5 * nats  # four free rows: −2.8
+    drawn = to_images(model.sample(50, generator=0), (1, 4, 4))
+    assert float((drawn == drawn[..., :1]).float().mean()) > 0.9
+
+
+def test_rows_are_channels_of_pixels_in_reading_order() -> None:
+    images = torch.arange(2 * 2 * 2 * 3).view(2, 2, 2, 3)
+    rows = to_rows(images)
+    assert rows[0].tolist() == [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]
+    assert torch.equal(to_images(rows, (2, 2, 3)), images.float())
+
+
+def test_shapes_that_do_not_fit() -> None:
+    with pytest.raises(
+        ValueError, match=re.escape("images must have shape (N, C, H, W), but have (2, 3, 3)")
+    ):
+        to_rows(torch.zeros(2, 3, 3))
+    message = "rows must have shape (N, 9) for images of 1 × 3 × 3, but have (2, 8); check the shape."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        to_images(torch.zeros(2, 8), (1, 3, 3))
