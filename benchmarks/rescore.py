@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import measure
+import mix
 import run
 import scale
-from models import nits_mlp
 
 from nits import datasets
 
@@ -24,9 +24,9 @@ TOLERANCE = 1e-4
 
 def compared(record: dict[str, Any]) -> tuple[float, float]:
     """Returns the recorded and the newly measured test nats of the rows inside the support."""
-    model = nits_mlp.load(measure.ROOT / record["weights"])
+    kept = record["weights"] if isinstance(record["weights"], list) else [record["weights"]]
     split, shift = scale.scaled(datasets.load(record["dataset"]))
-    again = run.nats(nits_mlp.score(model, split.test) + shift)
+    again = run.nats(mix.score([measure.ROOT / name for name in kept], split.test) + shift)
     if again["rows_outside"] != record["test_rows_outside"]:
         raise ValueError(
             f"{again['rows_outside']} rows lie outside, but the record has {record['test_rows_outside']}; "

@@ -20,6 +20,7 @@ Record = dict[str, Any]
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 OURS = "nits-mlp"
+ALL_OURS = (OURS, "nits-mixture")
 
 DATASETS = (
     "power",
@@ -44,6 +45,7 @@ PUBLISHED = {
 
 SAME_METHOD = {
     OURS: "NITS-MLP",
+    "nits-mixture": "NITS-MLP",
     "zuko-nsf": "NSF",
     "nflows-rq-autoregressive": "NSF",
     "nflows-rq-coupling": "NSF",
@@ -61,7 +63,7 @@ def read(results: Path) -> list[Record]:
         key=lambda r: (
             DATASETS.index(r["dataset"]),
             -r["minutes"],
-            r["model"] != OURS,
+            r["model"] not in ALL_OURS,
             r["model"],
             r["seed"],
         ),
@@ -132,18 +134,23 @@ def short_table(records: list[Record]) -> str:
 def _short_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
     """Of runs with the same minutes and several seeds the first seed stands here, never the best."""
     runs = [r for r in records if r["dataset"] == dataset and r["settings_name"] != "paper"]
-    ours = {r["minutes"]: r for r in reversed(runs) if r["model"] == OURS}
+    ours = {r["minutes"]: r for r in reversed(runs) if r["model"] in ALL_OURS}
     paper = published(dataset, OURS)
     if not ours:
         return [(dataset, "–", "not run", "not run", paper)]
     return [
-        (dataset, f"{minutes:g}", figure(ours[minutes]), _best_rival(runs, minutes), paper)
+        (dataset, f"{minutes:g}", _ours(ours[minutes]), _best_rival(runs, minutes), paper)
         for minutes in sorted(ours)
     ]
 
 
+def _ours(record: Record) -> str:
+    """Returns our figure, and says if it is a mixture's."""
+    return figure(record) + ("" if record["model"] == OURS else ", mixture")
+
+
 def _best_rival(runs: list[Record], minutes: float) -> str:
-    rivals = [r for r in runs if r["model"] != OURS and r["minutes"] == minutes]
+    rivals = [r for r in runs if r["model"] not in ALL_OURS and r["minutes"] == minutes]
     best = max(rivals, key=_comparable, default=None)
     return "not run" if best is None else f"{figure(best)}, {best['model']}"
 
@@ -176,6 +183,8 @@ def ablation_table(results: Path) -> str:
     paths = sorted(results.glob("ablation-*.json"))
     searches = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     searches = [search for search in searches if ablation.BASE in search["results"]]
+    if not searches:
+        return "No search has been run on this version yet."
     head = ("change", *(f"{s['dataset']}, {s['minutes']:g} minutes" for s in searches))
     lines = [
         (change, *(_change(search["results"], change) for search in searches))

@@ -15,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 import ablation
+import mix
 import models
 import rescore
 import run
@@ -284,6 +285,34 @@ def test_ablation_measures_each_change_once(
     gain = found["no hats"]["validation_nats"] - found[ablation.BASE]["validation_nats"]
     assert table[0] == "| change | diamonds, 0.01 minutes |"
     assert f"({gain:+.3f})".replace("-", "−") in table[3]
+
+
+def test_a_mixture_is_scored_from_its_members(found: dict[str, Any], split: Split, tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    alone = nits_mlp.score(nits_mlp.load(path), split.test[1:])
+    np.testing.assert_allclose(mix.score([path, path], split.test[1:]), alone, atol=1e-12)
+    other = tmp_path / "other.safetensors"
+    model = nits_mlp.load(path)
+    for parameter in model.parameters():
+        parameter.data.mul_(0.9)
+    nits_mlp.save(model, found["settings"], other, half=False)
+    second = nits_mlp.score(nits_mlp.load(other), split.test[1:])
+    expected = np.log((np.exp(alone) + np.exp(second)) / 2)
+    np.testing.assert_allclose(mix.score([path, other], split.test[1:]), expected, atol=1e-9)
+
+
+def test_a_mixture_is_ours_and_no_rival(tmp_path: Path) -> None:
+    path = project(tmp_path, RECORD)
+    mixed = {
+        **RECORD,
+        "model": "nits-mixture",
+        "minutes": 90.0,
+        "test_nats_inside": 0.65,
+        "test_rows_outside": 0,
+    }
+    path.with_name("two.json").write_text(json.dumps(mixed))
+    lines = tables.short_table(tables.read(path.parent)).splitlines()[2:4]
+    assert "0.650 ± 0.012, mixture | not run" in lines[1]
 
 
 def test_missing_markers_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
