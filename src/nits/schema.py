@@ -28,7 +28,7 @@ MOST_STEPS = 2**22
 
 MOST_ATOMS = 16
 
-LOOKED_AT = 200_000
+LOOKED_AT = 2_000_000
 """Rows that the guess is made from, evenly spread."""
 
 Support = tuple[float, float]
