@@ -51,6 +51,10 @@ class Column(ABC):
         """Returns what to add to the model's log-density of numbers, for one in the user's units."""
         return np.zeros(len(numbers))
 
+    def has_mass(self, numbers: Numbers) -> NDArray[np.bool_]:
+        """Returns which numbers have a probability, not a density."""
+        return np.ones(len(numbers), bool)
+
     def log_share(self, values: Values) -> Numbers:
         """Returns what to add for what the numbers do not tell of the values: nothing, but for pools."""
         return np.zeros(len(values))
@@ -102,12 +106,16 @@ class Real(Column):
         atoms = tuple(float(self._scaled(np.array(atom))) for atom in self.atoms)
         return Atoms(atoms, low, high, hidden, knots, self.optional)
 
+    def has_mass(self, numbers: Numbers) -> NDArray[np.bool_]:
+        """The atoms."""
+        found = np.zeros(len(numbers), bool)
+        for atom in self.atoms:
+            found |= self._is_atom(numbers, atom)
+        return found
+
     def log_measure(self, numbers: Numbers) -> Numbers:
         """Returns −log scale, but zero at atoms, which have probabilities, and where the value is missing."""
-        exempt = np.isnan(numbers)
-        for atom in self.atoms:
-            exempt |= self._is_atom(numbers, atom)
-        return np.where(exempt, 0.0, -math.log(self.scale))
+        return np.where(self.has_mass(numbers) | np.isnan(numbers), 0.0, -math.log(self.scale))
 
 
 @dataclass(frozen=True)

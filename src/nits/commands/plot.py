@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from nits import atomic, files, frames, plots
 from nits.commands.score import arrow_types
@@ -27,8 +29,7 @@ def run(args: argparse.Namespace) -> int:
     numbers = model.schema_.encode(frame)
     real = {name: values.known for name, values in frame.columns.items()}
     drawn = model.schema_.decode(model.model_.sample(len(some), generator=args.seed).double().numpy())
-    with torch.no_grad():
-        u = model.model_.to_uniform(torch.from_numpy(numbers.astype(np.float32))).double().numpy()
+    u = _uniform(model, numbers, args.seed)
     paired = {
         name: model.schema_.columns[i].decode(numbers[:, i])
         for i, name in enumerate(model.schema_.names)
@@ -47,3 +48,15 @@ def run(args: argparse.Namespace) -> int:
             figure.savefig(place, format="png", dpi=110)
     print(f"{len(figures)} pictures in {folder}", file=sys.stderr)
     return 0
+
+
+def _uniform(model: Any, numbers: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """Returns each entry's conditional probability; where it has a mass, a random point of its step."""
+    x = torch.from_numpy(numbers.astype(np.float32))
+    with torch.no_grad():
+        middle = model.model_.to_uniform(x).double().numpy()
+        mass = model.model_.log_prob_per_column(x).double().exp().numpy()
+    columns = zip(model.schema_.columns, numbers.T, strict=True)
+    steps = mass * np.stack([column.has_mass(part) for column, part in columns], 1)
+    found: NDArray[np.float64] = middle + steps * (np.random.default_rng(seed).random(x.shape) - 0.5)
+    return found
