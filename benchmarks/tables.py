@@ -1,4 +1,4 @@
-"""Writes the tables of README.md, benchmarks/README.md and docs/recipe.md from benchmarks/results/*.json.
+"""Writes the tables of results in README.md, benchmarks/README.md and docs/ from benchmarks/results/*.json.
 
 python benchmarks/tables.py            writes what stands between the markers
 python benchmarks/tables.py --check    exits 1 if that differs from the results
@@ -202,10 +202,29 @@ def _change(results: Record, change: str) -> str:
     return _minus(f"{value:.3f}{difference}")
 
 
+def command_line_table(results: Path) -> str:
+    """Returns one line per table that went through the command line, for docs/tables.md."""
+    head = ("table", "minutes", "all columns", "numeric columns", "Gaussian mixture, the same columns")
+    lines = []
+    for path in sorted(results.glob("command-line-*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))["results"]
+        parts = [found[name] for name in ("all_columns", "numeric_columns", "gaussian_mixture")]
+        name = path.stem.removeprefix("command-line-")
+        lines.append((name, f"{found['minutes']:g}", *map(_held_out, parts)))
+    return _table(head, lines) if lines else "No table has been measured on this version yet."
+
+
+def _held_out(part: Record) -> str:
+    outside = part.get("rows_outside", 0)
+    text = _minus(f"{part['nats']:.2f} ± {part['two_standard_errors']:.2f}")
+    return f"{text} ({outside} of {part['rows']:,} rows outside)" if outside else text
+
+
 PLACES: dict[str, Callable[[Path], str]] = {
     "README.md": lambda results: short_table(read(results)),
     "benchmarks/README.md": lambda results: full_table(read(results)),
     "docs/recipe.md": ablation_table,
+    "docs/tables.md": command_line_table,
 }
 
 

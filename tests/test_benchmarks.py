@@ -315,6 +315,16 @@ def test_a_mixture_is_ours_and_no_rival(tmp_path: Path) -> None:
     assert "0.650 ± 0.012, mixture | not run" in lines[1]
 
 
+def test_tables_of_the_command_line(tmp_path: Path) -> None:
+    part = {"nats": -1.234, "two_standard_errors": 0.1, "rows": 1000, "rows_outside": 3}
+    whole = {"minutes": 3.0, "all_columns": part, "numeric_columns": part}
+    found = {**whole, "gaussian_mixture": {"nats": -2.5, "two_standard_errors": 0.25}}
+    (tmp_path / "command-line-diamonds.json").write_text(json.dumps({"results": found}))
+    line = tables.command_line_table(tmp_path).splitlines()[2]
+    ours = "−1.23 ± 0.10 (3 of 1,000 rows outside)"
+    assert line == f"| diamonds | 3 | {ours} | {ours} | −2.50 ± 0.25 |"
+
+
 def test_missing_markers_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project(tmp_path, RECORD)
     (tmp_path / "README.md").write_text("no table here\n")
