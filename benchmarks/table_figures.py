@@ -82,27 +82,38 @@ def _parts(x: torch.Tensor, hidden: torch.Tensor) -> Any:
 
 def quality(minutes: float = 5.0) -> dict[str, Any]:
     """Draws 100,000 diamonds from a model that was told that nothing is negative, and grades them."""
-    from sdmetrics.reports.single_table import QualityReport
-
     table = pandas.read_csv(Path(os.environ["NITS_DATA"]) / "tables" / "diamonds.csv.gz")
     numbers = list(table.select_dtypes("number").columns)
     support = {name: (0.0, float("inf")) for name in numbers}
     model = nits.NITSDensity(support=support, max_minutes=minutes, random_state=0).fit(table)
     drawn = model.sample(SAMPLED, random_state=0)
-    kinds = {name: {"sdtype": "numerical" if name in numbers else "categorical"} for name in table.columns}
-    report = QualityReport()
-    report.generate(table, drawn, {"columns": kinds}, verbose=False)
-    properties = report.get_properties()
+    shuffled = table.sample(frac=1, random_state=0, ignore_index=True)
+    half = len(table) // 2
     return {
         "what": f"{SAMPLED} rows, fitted for {minutes:g} minutes; sdmetrics' quality report (1 is best)",
-        "score": report.get_score(),
-        "properties": dict(zip(properties["Property"], properties["Score"], strict=True)),
+        **graded(table, drawn),
+        "one_half_of_the_table_against_the_other": graded(shuffled[:half], shuffled[half:]),
         "types_kept": bool((drawn.dtypes == table.dtypes).all()),
         "categories_valid": all(set(drawn[n]) <= set(table[n]) for n in table.columns if n not in numbers),
         "smallest": {name: float(drawn[name].min()) for name in numbers},
         "largest": {name: float(drawn[name].max()) for name in numbers},
         "largest_in_the_table": {name: float(table[name].max()) for name in numbers},
         "prices_are_integers": bool((drawn["price"] == drawn["price"].round()).all()),
+    }
+
+
+def graded(real: Any, other: Any) -> dict[str, Any]:
+    """Returns sdmetrics' grades of a table beside the real one."""
+    from sdmetrics.reports.single_table import QualityReport
+
+    numbers = set(real.select_dtypes("number").columns)
+    kinds = {name: {"sdtype": "numerical" if name in numbers else "categorical"} for name in real.columns}
+    report = QualityReport()
+    report.generate(real, other.reset_index(drop=True), {"columns": kinds}, verbose=False)
+    found = report.get_properties()
+    return {
+        "score": report.get_score(),
+        "properties": dict(zip(found["Property"], found["Score"], strict=True)),
     }
 
 
