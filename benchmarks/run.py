@@ -25,7 +25,7 @@ from models.fitted import Fitted, Rows, Settings, Values
 from nits import datasets
 from nits.datasets import Split
 
-KINDS = ("two-core", "hours", "paper")
+KINDS = ("two-core", "hours", "member", "paper")
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -90,6 +90,8 @@ def keep(fitted: Fitted, settings: Settings, path: Path, *, half: bool) -> dict[
 def record(args: argparse.Namespace, split: Split) -> dict[str, Any]:
     """Trains, scores, and returns everything there is to say."""
     settings = models.settings(args.dataset, args.model, args.settings)
+    if args.model == models.OURS:
+        settings = nits_mlp.ordered(settings, int(np.shape(split.train)[1]), args.seed)
     circumstances = measure.circumstances()
     split, shift = scale.scaled(split)
     fitted = models.fit(args.model)(split, settings, args.minutes, args.seed)

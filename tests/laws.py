@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 from collections.abc import Callable
 from unittest import mock
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor
-from torch.distributions import Distribution
+from torch.distributions import AffineTransform, Distribution, TransformedDistribution
 
 from nits import NITS, PNN, QuantizedPNN
 from nits import model as model_module
@@ -74,6 +75,11 @@ def quadrature(distribution: Distribution, nodes: int = 300) -> tuple[Tensor, Te
         return torch.arange(distribution.bins).double(), torch.ones(distribution.bins).double()
     if isinstance(distribution, ColumnDistribution):
         return quadrature_of_a_column(distribution.head, distribution, nodes)
+    if isinstance(distribution, TransformedDistribution):
+        (moved,) = distribution.transforms
+        assert isinstance(moved, AffineTransform)
+        x, w = quadrature_of_an_interval(torch.tensor(-math.inf), torch.tensor(math.inf), 4 * nodes)
+        return torch.as_tensor(moved.loc).mean() + moved.scale * x, moved.scale * w
     assert isinstance(distribution, PNN)
     low, high = distribution.low.flatten()[0], distribution.high.flatten()[0]
     return quadrature_of_an_interval(low, high, nodes)

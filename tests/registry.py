@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from nits import NITS
+from nits import NITS, Whitened
 from nits.heads import Atoms, Categorical, Continuous, Head, Integer, Quantized
 from nits.weights import ConvSize
 
@@ -89,6 +89,14 @@ def mlp(heads: list[Head] | int, context: int = 0, order: list[int] | None = Non
     return NITS.mlp(heads, hidden=21, blocks=2, context=context, order=order)
 
 
+def whitened(heads: list[Head] | int, context: int = 0, order: list[int] | None = None) -> Whitened:
+    """A model of correlated columns."""
+    model = Whitened.mlp(heads, hidden=21, blocks=2, context=context, order=order)
+    mix = torch.eye(model.columns) + 0.25 * torch.randn(model.columns, model.columns)
+    model.follow(torch.randn(100, model.columns) @ mix + 0.3)
+    return model
+
+
 MODELS: dict[str, Callable[[], NITS]] = {
     "independent": lambda: randomized(lambda: NITS.independent(mixed_kinds()), 1),
     "mlp": lambda: randomized(lambda: mlp(real(4)), 2),
@@ -108,6 +116,8 @@ MODELS: dict[str, Callable[[], NITS]] = {
     "conv-present": lambda: randomized(
         lambda: conv((1, 3, 2), Continuous(hidden=SMALL), present=torch.tensor([[1, 1], [0, 1], [1, 0]])), 18
     ),
+    "whitened": lambda: randomized(lambda: whitened(real(3)), 19),
+    "whitened-context": lambda: randomized(lambda: whitened(real(4), 2, [2, 0, 3, 1]), 21),
     "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 10),
     "mlp-one-layer-pnn": lambda: randomized(lambda: mlp(real(3, (7,))), 11),
 }

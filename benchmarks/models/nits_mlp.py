@@ -1,4 +1,4 @@
-"""NITS-MLP, on the range of the training rows widened by 2 % at both ends."""
+"""NITS-MLP, on the range of the training rows widened by 2 % at both ends, or whitened and without ends."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Shape:
     """The model's shape: PNN layers, hats that are read, and the weight model; no order is the data's."""
 
     pnn: list[int]
+    whiten: bool
     knots: int
     hidden: int
     blocks: int
@@ -86,6 +87,13 @@ class FittedNITS(Fitted):
     model: nits.NITS | None = None
 
 
+def ordered(settings: Settings, columns: int, seed: int) -> Settings:
+    """Returns the settings with the order spelled out: "random" is drawn from the seed."""
+    if settings["order"] != "random":
+        return settings
+    return {**settings, "order": np.random.default_rng(seed).permutation(columns).tolist()}
+
+
 def support(train: Rows) -> tuple[list[float], list[float]]:
     """Returns both ends of every column: the range of the training rows, widened by 2 % of it."""
     low = np.min([part.min(0) for part in chunks(train, 65536)], 0).astype(np.float64)
@@ -97,11 +105,13 @@ def support(train: Rows) -> tuple[list[float], list[float]]:
 def build(ends: tuple[list[float], list[float]], settings: Settings) -> nits.NITS:
     """Returns the untrained model of columns with these ends."""
     shape = taken(Shape, settings)
+    if shape.whiten:
+        ends = ([-math.inf] * len(ends[0]), [math.inf] * len(ends[0]))
     heads = [
         nits.heads.Continuous(low, high, tuple(shape.pnn), shape.knots)
         for low, high in zip(*ends, strict=True)
     ]
-    return nits.NITS.mlp(
+    return (nits.Whitened if shape.whiten else nits.NITS).mlp(
         heads,
         hidden=shape.hidden,
         blocks=shape.blocks,
@@ -150,13 +160,13 @@ def score(model: nits.NITS, rows: Rows) -> Values:
 
 
 def save(model: nits.NITS, settings: Settings, path: Path, *, half: bool) -> None:
-    """Writes the weights, in float16 if half, with the knots, the settings and the support beside them."""
+    """Writes the weights, in float16 if half, with the buffers, the settings and the support beside them."""
     weights = dict(model.named_parameters())
     state = {
         name: (t.half() if half and name in weights else t).contiguous()
         for name, t in model.state_dict().items()
     }
-    ends = {"low": [head.low for head in model.heads], "high": [head.high for head in model.heads]}
+    ends = {name: [getattr(head, name) for head in model.heads] for name in ("low", "high")}
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".part")
     save_file(state, temporary, metadata={"settings": json.dumps(settings), "support": json.dumps(ends)})
@@ -169,6 +179,7 @@ def load(path: Path) -> nits.NITS:
         metadata = file.metadata()
         state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     ends = json.loads(metadata["support"])
-    model = build((ends["low"], ends["high"]), json.loads(metadata["settings"]))
+    settings = {"whiten": False} | json.loads(metadata["settings"])  # files of before it could be asked for
+    model = build((ends["low"], ends["high"]), settings)
     model.load_state_dict({name: t.float() if t.is_floating_point() else t for name, t in state.items()})
     return model.eval()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nits.pnn import parameters as pnn_parameters
     from nits.schedules import Cosine, Plateau, Recipe
     from nits.training import fit
+    from nits.whitened import Whitened
 
 __version__ = "0.1.0"
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Plateau",
     "QuantizedPNN",
     "Recipe",
+    "Whitened",
     "fit",
     "heads",
     "load",
@@ -43,6 +45,7 @@ _PLACES = {
     "Plateau": "schedules",
     "QuantizedPNN": "distributions",
     "Recipe": "schedules",
+    "Whitened": "whitened",
     "fit": "training",
     "load": "persistence",
     "pnn_parameters": "pnn",

@@ -220,6 +220,11 @@ def context(value: Tensor | None, count: int, width: int, like: Tensor) -> Tenso
     return value
 
 
+def one_for_all(value: Tensor | None, n: int) -> Tensor | None:
+    """Returns a context of shape (C,) as that of n rows; any other as it is."""
+    return value.expand(n, -1) if isinstance(value, Tensor) and value.dim() == 1 else value
+
+
 def alike(shapes: Sequence[tuple[int, int]]) -> None:
     """Checks that models have the same columns and context, and that there is one."""
     if not shapes or len(set(shapes)) > 1:

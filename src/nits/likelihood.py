@@ -12,8 +12,7 @@ from nits.rows import Batch, Rows, spread
 def start_from_data(model: NITS, rows: Rows) -> None:
     """Sets the weights so that each column follows its own distribution and none depends on another."""
     x = spread(rows, 200_000).to(model.low)
-    columns = x.t()[model.order]
-    model.reading.start_at(columns)
+    columns = model.follow(x)
     pairs = zip(model.ordered, columns, strict=True)
     theta = [head.initial(column[~torch.isnan(column)]) for head, column in pairs]
     model.weights.start_at(torch.cat(theta))

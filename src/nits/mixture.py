@@ -47,8 +47,7 @@ class Mixture(nn.Module):
     ) -> Tensor:
         """Draws n rows, shape (n, D), each from a model drawn by its weight; see `NITS.sample`."""
         checks.positive("n", n)
-        if isinstance(context, Tensor) and context.dim() == 1:
-            context = context.expand(n, -1)
+        context = checks.one_for_all(context, n)
         generator = private_generator(generator, self.log_weights.device)
         chosen = torch.multinomial(self.log_weights.exp(), n, replacement=True, generator=generator)
         rows = self.log_weights.new_empty(n, self.columns)

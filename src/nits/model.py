@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -64,14 +65,14 @@ class NITS(nn.Module):
             ends = [[float(getattr(head, name))] for head in self.ordered]
             setattr(self, name, torch.tensor(ends, dtype=old.dtype, device=old.device))
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> NITS:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Moves and converts as modules do; the ends keep all digits that the new dtype has."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._set_ends()
         return self
 
     @classmethod
-    def independent(cls, heads: Sequence[Head] | int) -> NITS:
+    def independent(cls, heads: Sequence[Head] | int) -> Self:
         """Returns the coordinate-wise independent model."""
         heads = real_columns(heads)
         return cls(heads, Independent([h.inputs for h in heads], [h.weights for h in heads]))
@@ -85,7 +86,7 @@ class NITS(nn.Module):
         dropout: float = 0.0,
         context: int = 0,
         order: Sequence[int] | None = None,
-    ) -> NITS:
+    ) -> Self:
         """Returns NITS-MLP: a masked residual MLP as the weight model."""
         heads = real_columns(heads)
         ordered = [heads[i] for i in checks.order(order, len(heads))]
@@ -102,7 +103,7 @@ class NITS(nn.Module):
         size: ConvSize | None = None,
         context: int = 0,
         present: Tensor | None = None,
-    ) -> NITS:
+    ) -> Self:
         """Returns NITS-CONV for images of C × H × W, as rows that `nits.images` makes; 8-bit by default.
 
         present: Which pixels there are, shape (H, W), if not all.
@@ -152,10 +153,7 @@ class NITS(nn.Module):
         return torch.cat(chunks)[:, self.order.argsort()]
 
     def from_uniform(self, u: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns x with to_uniform(x) = u, for one evaluation of the network and D quantiles.
-
-        If u requires gradients they flow to it and to the weights, at the cost of D evaluations.
-        """
+        """Returns x with to_uniform(x) = u; if u requires gradients they flow, for D evaluations."""
         u, context = self._checked(checks.probability(checks.real("u", u)), context)
         return self._inverse(u, context, torch.full_like(u, torch.nan), differentiable=u.requires_grad)
 
@@ -200,12 +198,10 @@ class NITS(nn.Module):
     ) -> Tensor:
         """Draws n rows that carry gradients to the weights, at the cost of D evaluations; see `sample`."""
         checks.positive("n", n)
-        if isinstance(context, Tensor) and context.dim() == 1:
-            context = context.expand(n, -1)
         drawn = (quasi_uniform if quasi else uniform)(
             torch.Size((n, self.columns)), self.low, private_generator(generator, self.low.device)
         )
-        u, context = self._checked(drawn, context)
+        u, context = self._checked(drawn, checks.one_for_all(context, n))
         kept = checks.given(given, u, self.order, self.low)
         return self._inverse(u, context, kept, differentiable=True)
 
@@ -224,6 +220,11 @@ class NITS(nn.Module):
             part = None if context is None else context[start : start + size].t()
             yield x[start : start + size], part
 
+    def follow(self, x: Tensor) -> Tensor:
+        """Sets the knots, which are not trained, by rows x, and returns what the heads describe."""
+        self.reading.start_at(values := self._values(x))
+        return values
+
     def _values(self, x: Tensor) -> Tensor:
         """Returns the columns in modelling order, shape (D, N)."""
         return x.t()[self.order]
@@ -234,7 +235,7 @@ class NITS(nn.Module):
 
     def _split(self, theta: Tensor) -> list[Tensor]:
         """Returns each run's rows of θ."""
-        return [theta] if len(self.runs) == 1 else list(theta.split([run.weights for run in self.runs]))
+        return list(theta.split([run.weights for run in self.runs]))
 
     def _log_prob(self, x: Tensor, seen: Tensor, context: Tensor | None) -> Tensor:
         values = self._values(x)
@@ -247,8 +248,7 @@ class NITS(nn.Module):
     def _run_log_prob(self, run: Run, theta: Tensor, values: Tensor) -> Tensor:
         x, given = self._given(run, theta, values)
         log_prob = run.head.log_prob(given, x)
-        impossible = ~run.head.possible(x, given.low, given.high) & ~torch.isnan(x)
-        return log_prob.masked_fill(impossible, -torch.inf)
+        return log_prob.masked_fill(~run.head.possible(x, *given[1:3]) & ~torch.isnan(x), -torch.inf)
 
     def _to_uniform(self, x: Tensor, context: Tensor | None) -> Tensor:
         values = self._values(x)
