@@ -439,7 +439,7 @@ def the_seed_decides_the_samples(model: NITS) -> None:
 def chunks_change_nothing(model: NITS) -> None:
     """In chunks as in one piece, for every method that cuts its rows."""
     model = double(model)
-    n = 1100  # more than the 1024 rows that a chunk holds at least
+    n = 150  # more than the 64 rows that a chunk holds at least
     u, context = uniforms(model, n), some_context(model, n)
 
     def everything() -> list[Tensor]:
@@ -448,7 +448,10 @@ def chunks_change_nothing(model: NITS) -> None:
             return [x, model.log_prob_per_column(x, context), model.to_uniform(x, context)]
 
     whole = everything()
-    with mock.patch.multiple(model_module, CHUNK_BYTES=1, SAMPLED_AT_ONCE=500):
+    with (
+        mock.patch.object(model_module, "CHUNK_BYTES", 1),
+        mock.patch.object(model.weights, "sampled_at_once", 70),
+    ):
         pieces = everything()
     for got, expected in zip(pieces, whole, strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)

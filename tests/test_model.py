@@ -267,7 +267,7 @@ def test_samples_are_drawn_in_chunks(model: NITS) -> None:
         return stepper(n, context)
 
     with (
-        mock.patch.object(model_module, "SAMPLED_AT_ONCE", 1500),
+        mock.patch.object(model.weights, "sampled_at_once", 1500),
         mock.patch.object(model.weights, "stepper", recorded),
     ):
         assert model.sample(3200, generator=1).shape == (3200, 3)
@@ -276,7 +276,7 @@ def test_samples_are_drawn_in_chunks(model: NITS) -> None:
 
 def test_scores_are_computed_in_chunks_where_no_gradient_is_recorded(model: NITS) -> None:
     sizes: list[int] = []
-    x, forward = torch.zeros(2500, 3), model.weights.forward
+    x, forward = torch.zeros(150, 3), model.weights.forward
 
     def recorded(features: Tensor, context: Tensor | None = None) -> Tensor:
         sizes.append(features.shape[1])
@@ -289,7 +289,7 @@ def test_scores_are_computed_in_chunks_where_no_gradient_is_recorded(model: NITS
         with torch.no_grad():
             model.log_prob(x)
         model.log_prob(x)
-    assert sizes == [1024, 1024, 452, 2500]
+    assert sizes == [64, 64, 22, 150]
 
 
 def test_columns_are_evaluated_a_few_at_a_time() -> None:

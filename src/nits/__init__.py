@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nits import heads, weights
+    from nits.dequantized import Dequantized
     from nits.distributions import PNN, QuantizedPNN
     from nits.estimator import NITSDensity
     from nits.mixture import Mixture
@@ -23,6 +24,7 @@ __all__ = [
     "NITS",
     "PNN",
     "Cosine",
+    "Dequantized",
     "Mixture",
     "NITSDensity",
     "Plateau",
@@ -40,6 +42,7 @@ _PLACES = {
     "NITS": "model",
     "PNN": "distributions",
     "Cosine": "schedules",
+    "Dequantized": "dequantized",
     "Mixture": "mixture",
     "NITSDensity": "estimator",
     "Plateau": "schedules",

@@ -22,8 +22,7 @@ from nits.weights import CausalConv, ConvSize, Independent, MaskedMLP, WeightMod
 CHUNK_BYTES = 2**27
 """How much memory the weights of one chunk of rows may take where no gradient is recorded."""
 
-SAMPLED_AT_ONCE = 8192
-"""How many rows are drawn together: one column's weights are held at a time, so more fit than in scoring."""
+FEWEST_ROWS = 64  # in a chunk: products with fewer are slow
 
 
 class NITS(nn.Module):
@@ -163,7 +162,8 @@ class NITS(nn.Module):
             return u.clone()
         with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
             step = self._differentiable if torch.is_grad_enabled() else self._from_uniform
-            both = (self._chunks(u, context, SAMPLED_AT_ONCE), self._chunks(kept, None, SAMPLED_AT_ONCE))
+            size = self.weights.sampled_at_once
+            both = (self._chunks(u, context, size), self._chunks(kept, None, size))
             chunks = [step(u, context, kept) for (u, context), (kept, _) in zip(*both, strict=True)]
             return torch.cat(chunks)[:, self.order.argsort()]
 
@@ -215,7 +215,7 @@ class NITS(nn.Module):
     ) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Yields rows and their context, transposed, so many at once, or as many as fit CHUNK_BYTES."""
         per_row = sum(self.weights.outputs) * x.element_size()
-        size = len(x) if torch.is_grad_enabled() else rows or max(1024, CHUNK_BYTES // per_row)
+        size = len(x) if torch.is_grad_enabled() else rows or max(FEWEST_ROWS, CHUNK_BYTES // per_row)
         for start in range(0, max(len(x), 1), max(size, 1)):
             part = None if context is None else context[start : start + size].t()
             yield x[start : start + size], part

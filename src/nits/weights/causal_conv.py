@@ -22,7 +22,7 @@ class ConvSize(NamedTuple):
     """The size of a `CausalConv`.
 
     filters: Features of each stream.
-    blocks: Residual blocks of each stream.
+    blocks: Residual blocks of each stream; the second half of them reads what the first half put out.
     dilations: Distances at which the blocks look, in turn.
     dropout: Probability of dropping a feature inside a block.
     """
@@ -33,8 +33,22 @@ class ConvSize(NamedTuple):
     dropout: float = 0.0
 
 
+CACHE_BYTES = 2**29
+"""How much memory the caches of images that are sampled together may take."""
+
+SIZES = {
+    "tiny": ConvSize(24, 4, (1, 2)),
+    "small": ConvSize(),
+    "paper-bsds300": ConvSize(98, 6),
+    "paper-cifar10": ConvSize(156, 33, dropout=0.5),
+}
+"""Sizes by name: two for CPUs, and two with as many weights as the paper's models, 3.8 and 53 million."""
+
+
 class CausalConv(WeightModel):
     """Gated residual blocks at full resolution, with dilations in turn in place of down-sampling.
+
+    Weights start at 1/√fan-in, and each block close to the identity: no normalization is needed to train.
 
     inputs, outputs, context: See `WeightModel`; all columns alike.
     shape: Channels, height and width of the images.
@@ -64,14 +78,19 @@ class CausalConv(WeightModel):
         self.first_left = Across(read, filters)
         self.above = Down(read, filters)
         turns = [dilations[k % len(dilations)] for k in range(blocks)]
-        self.down = nn.ModuleList(Gated(Down, filters, d, context) for d in turns)
-        self.across = nn.ModuleList(Gated(Across, filters, d, 2 * filters + context) for d in turns)
+        self.shortcuts = [blocks - 1 - k if 2 * k >= blocks else None for k in range(blocks)]
+        sides = [context + (0 if earlier is None else 2 * filters) for earlier in self.shortcuts]
+        pairs = list(zip(turns, sides, strict=True))
+        self.down = nn.ModuleList(Gated(Down, filters, d, side) for d, side in pairs)
+        self.across = nn.ModuleList(Gated(Across, filters, d, 2 * filters + side) for d, side in pairs)
         self.mix = Pointwise(2 * filters, shape[0] * filters)
         self.channels = nn.ModuleList(Pointwise(c * self.inputs[0], filters) for c in range(1, shape[0]))
         self.last_weight = nn.Parameter(
             torch.randn(shape[0], self.outputs[0], 2 * filters) * 0.5 / (2 * filters) ** 0.5
         )
         self.last_bias = nn.Parameter(torch.zeros(sum(self.outputs)))
+        cached = 4 * (8 * blocks * filters + read) * shape[1] * shape[2]  # bytes per image
+        self.sampled_at_once = max(16, CACHE_BYTES // cached)
 
     def planes(self, features: Tensor) -> Tensor:
         """Returns features, shape (D f, N), as images, (N, C f + 1, H, W), zero where no pixel is."""
@@ -84,19 +103,23 @@ class CausalConv(WeightModel):
         return whole.view(height, width, -1, features.shape[-1]).permute(3, 2, 0, 1)
 
     def streams(self, x: Tensor, side: Tensor | None) -> Tensor:
-        """Runs both streams over images, shape (N, C f + 1, H, W); returns the second, (N, F, H, W)."""
+        """Runs both streams over images, (N, C f + 1, H, W); returns both signs of the second, (N, 2F, H, W)."""
         u = shifted_down(self.first_down(x))
         v = shifted_down(self.above(x)) + shifted_right(self.first_left(x))
-        for down, across in zip(self.down, self.across, strict=True):
-            u = down(u, side, self.dropout)
-            v = across(v, beside(both_signs(u), side), self.dropout)
-        return v
+        us: list[Tensor] = []
+        vs: list[Tensor] = []
+        for down, across, earlier in zip(self.down, self.across, self.shortcuts, strict=True):
+            u = down(u, beside(at(us, earlier), side), self.dropout)
+            us.append(both_signs(u))
+            v = across(v, beside(us[-1], at(vs, earlier), side), self.dropout)
+            vs.append(both_signs(v))
+        return vs[-1] if vs else both_signs(v)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
         x = self.planes(features)
         side = None if context is None else context.t()[:, :, None, None].expand(-1, -1, *self.shape[1:])
-        mixed = self.mix(both_signs(self.streams(x, side))).chunk(self.shape[0], 1)
+        mixed = self.mix(self.streams(x, side)).chunk(self.shape[0], 1)
         pixels = [self._pixels(self._with_channels(c, h, x)) for c, h in enumerate(mixed)]
         parts = [self.theta_of(c, h) for c, h in enumerate(pixels)]
         theta = torch.stack(parts, 1).flatten(0, 2)  # (pixels, C, P, N) → (D P, N)
@@ -141,9 +164,15 @@ def shifted_right(x: Tensor) -> Tensor:
     return functional.pad(x[:, :, :, :-1], (1, 0))
 
 
-def beside(x: Tensor, side: Tensor | None) -> Tensor:
-    """Returns x with the side features behind its own."""
-    return x if side is None else torch.cat([x, side], 1)
+def at(outputs: list[Tensor], earlier: int | None) -> Tensor | None:
+    """Returns what an earlier block put out, if a shortcut leads from there."""
+    return None if earlier is None else outputs[earlier]
+
+
+def beside(*parts: Tensor | None) -> Tensor | None:
+    """Returns those features side by side that there are."""
+    there = [part for part in parts if part is not None]
+    return torch.cat(there, 1) if there else None
 
 
 class ConvStepper:
@@ -202,23 +231,21 @@ class ConvStepper:
 
     def _row(self, i: int) -> None:
         """Evaluates row i of the down stream, which the rows above decide."""
-        model, side = self.model, None if self.side is None else self.side[:, :, None]
+        model, width = self.model, self.model.shape[2]
+        side = None if self.side is None else self.side[:, :, None].expand(-1, -1, width)
         if i == 0:
-            u = self.x.new_zeros(self.n, model.first_down.weight.shape[0], self.x.shape[3])
+            u = self.x.new_zeros(self.n, model.first_down.weight.shape[0], width)
             self.above = u
         else:
             u, self.above = model.first_down.row(self.x, i - 1), model.above.row(self.x, i - 1)
         self.rows = []
-        for block, (first, second) in zip(gated(model.down), self.read["down"], strict=True):
+        blocks = zip(gated(model.down), self.read["down"], model.shortcuts, strict=True)
+        for block, (first, second), earlier in blocks:
             first[:, :, i] = both_signs(u)
-            second[:, :, i] = self._between(block, block.first.row(first, i), side)
+            beyond = beside(at(self.rows, earlier), side)
+            second[:, :, i] = block.between(block.first.row(first, i), beyond)
             u = gate(u, block.second.row(second, i))
             self.rows.append(both_signs(u))
-
-    def _between(self, block: Gated, h: Tensor, side: Tensor | None) -> Tensor:
-        if block.side is not None and side is not None:
-            h = h + torch.einsum("fs,nsw->nfw", block.side.weight, side.expand(-1, -1, h.shape[2]))
-        return both_signs(h)
 
     def _pixel(self, i: int, j: int) -> None:
         """Evaluates pixel (i, j) of the across stream."""
@@ -226,10 +253,12 @@ class ConvStepper:
         v = self.above[:, :, j]
         if j:
             v = v + model.first_left.pixel(self.x, i, j - 1)
-        blocks = zip(gated(model.across), self.read["across"], self.rows, strict=True)
-        for block, (first, second), row in blocks:
+        done: list[Tensor] = []
+        blocks = zip(gated(model.across), self.read["across"], self.rows, model.shortcuts, strict=True)
+        for block, (first, second), row, earlier in blocks:
             first[:, :, i, j] = both_signs(v)
-            side = beside(row[:, :, j], self.side)
+            side = beside(row[:, :, j], at(done, earlier), self.side)
             second[:, :, i, j] = block.between(block.first.pixel(first, i, j), side)
             v = gate(v, block.second.pixel(second, i, j))
+            done.append(both_signs(v))
         self.mixed = model.mix(both_signs(v)).chunk(model.shape[0], 1)

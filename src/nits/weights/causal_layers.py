@@ -70,10 +70,10 @@ class Pointwise(nn.Module):
         self.weight = nn.Parameter(torch.randn(outputs, inputs) * gain / max(inputs, 1) ** 0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps (N, inputs, H, W), or (N, inputs), to as many outputs."""
-        if x.dim() == 2:
-            return x @ self.weight.t()
-        return functional.conv2d(x, self.weight[:, :, None, None])
+        """Maps (N, inputs), (N, inputs, W) or (N, inputs, H, W) to as many outputs."""
+        if x.dim() == 4:
+            return functional.conv2d(x, self.weight[:, :, None, None])
+        return x @ self.weight.t() if x.dim() == 2 else self.weight @ x
 
 
 class Gated(nn.Module):

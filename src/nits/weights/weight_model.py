@@ -25,7 +25,10 @@ class WeightModel(nn.Module, ABC):
     inputs: Features per column, in the order in which the columns are modelled.
     outputs: PNN weights per column, P each.
     context: Features that are always given.
+    sampled_at_once: How many rows a stepper can hold the state of; more are drawn in turns.
     """
+
+    sampled_at_once = 8192
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
         super().__init__()
