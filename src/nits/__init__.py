@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from nits.dequantized import Dequantized
     from nits.distributions import PNN, QuantizedPNN
     from nits.estimator import NITSDensity
+    from nits.image_estimator import NITSImages
     from nits.mixture import Mixture
     from nits.model import NITS
     from nits.persistence import load
@@ -27,6 +28,7 @@ __all__ = [
     "Dequantized",
     "Mixture",
     "NITSDensity",
+    "NITSImages",
     "Plateau",
     "QuantizedPNN",
     "Recipe",
@@ -45,6 +47,7 @@ _PLACES = {
     "Dequantized": "dequantized",
     "Mixture": "mixture",
     "NITSDensity": "estimator",
+    "NITSImages": "image_estimator",
     "Plateau": "schedules",
     "QuantizedPNN": "distributions",
     "Recipe": "schedules",

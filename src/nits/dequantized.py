@@ -44,9 +44,9 @@ class Dequantized(NITS):
         whole = (x == x.floor()) & (x >= 0) & (x < LEVELS)
         return ((x + torch.rand_like(x)) / LEVELS).masked_fill(~whole & ~torch.isnan(x), -1.0)
 
-    def follow(self, x: Tensor) -> Tensor:
-        """Sets the knots, which are not trained, by rows x, and returns what the heads describe."""
-        return super().follow(self.noisy(x))
+    def described(self, x: Tensor) -> Tensor:
+        """Returns z of rows x, in modelling order, shape (D, N)."""
+        return super().described(self.noisy(x))
 
     def bound(self, x: Tensor, context: Tensor | None = None, draws: int = 8) -> Tensor:
         """Returns the bound (19) on log P(x) in nats for rows x, shape (N, D), with K = draws."""

@@ -19,9 +19,7 @@ from nits.heads.runs import Run, runs
 from nits.reading import Reading
 from nits.weights import CausalConv, ConvSize, Independent, MaskedMLP, WeightModel
 
-CHUNK_BYTES = 2**27
-"""How much memory the weights of one chunk of rows may take where no gradient is recorded."""
-
+CHUNK_BYTES = 2**27  # what the weights of one chunk of rows may take where no gradient is recorded
 FEWEST_ROWS = 64  # in a chunk: products with fewer are slow
 
 
@@ -139,7 +137,7 @@ class NITS(nn.Module):
         """Returns the distribution of every column given the columns modelled before it, N rows each."""
         x, context = self._checked(x, context)
         context = None if context is None else context.t()
-        theta = self._theta(self._values(x), context).expand(-1, len(x))
+        theta = self._theta(x.t()[self.order], context).expand(-1, len(x))
         parts = theta.split([head.weights for head in self.ordered])
         ends = zip(self.ordered, parts, self.low, self.high, strict=True)
         found = [head.distribution(part.t(), low, high) for head, part, low, high in ends]
@@ -220,28 +218,29 @@ class NITS(nn.Module):
             part = None if context is None else context[start : start + size].t()
             yield x[start : start + size], part
 
-    def follow(self, x: Tensor) -> Tensor:
-        """Sets the knots, which are not trained, by rows x, and returns what the heads describe."""
-        self.reading.start_at(values := self._values(x))
-        return values
-
-    def _values(self, x: Tensor) -> Tensor:
-        """Returns the columns in modelling order, shape (D, N)."""
+    def described(self, x: Tensor) -> Tensor:
+        """Returns what the heads describe of rows x, in modelling order, shape (D, N)."""
         return x.t()[self.order]
+
+    def follow(self, x: Tensor) -> Tensor:
+        """Sets the knots, which are not trained, by rows x; returns what the heads then describe."""
+        self.reading.start_at(values := self.described(x))
+        return values
 
     def _theta(self, values: Tensor, context: Tensor | None) -> Tensor:
         theta: Tensor = self.weights(self.reading(values), context)
         return theta
 
-    def _split(self, theta: Tensor) -> list[Tensor]:
-        """Returns each run's rows of θ."""
-        return list(theta.split([run.weights for run in self.runs]))
+    def _parts(self, values: Tensor, context: Tensor | None) -> Iterator[tuple[Run, Tensor]]:
+        """Yields each run with its rows of θ."""
+        sizes = [run.weights for run in self.runs]
+        return zip(self.runs, self._theta(values, context).split(sizes), strict=True)
 
     def _log_prob(self, x: Tensor, seen: Tensor, context: Tensor | None) -> Tensor:
-        values = self._values(x)
+        values = x.t()[self.order]
         missing = torch.isnan(values) & self.optional
         known = values.masked_fill(missing, 0.0)
-        parts = zip(self.runs, self._split(self._theta(self._values(seen), context)), strict=True)
+        parts = self._parts(seen.t()[self.order], context)
         found = torch.cat([self._run_log_prob(run, part, known) for run, part in parts])
         return found.masked_fill(missing, 0.0).t()
 
@@ -251,8 +250,8 @@ class NITS(nn.Module):
         return log_prob.masked_fill(~run.head.possible(x, *given[1:3]) & ~torch.isnan(x), -torch.inf)
 
     def _to_uniform(self, x: Tensor, context: Tensor | None) -> Tensor:
-        values = self._values(x)
-        parts = zip(self.runs, self._split(self._theta(values, context)), strict=True)
+        values = x.t()[self.order]
+        parts = self._parts(values, context)
         found = [(run.head, *self._given(run, part, values)) for run, part in parts]
         return torch.cat([head.to_uniform(given, part) for head, part, given in found]).t()
 
@@ -266,7 +265,7 @@ class NITS(nn.Module):
     def _from_uniform(self, u: Tensor, context: Tensor | None, kept: Tensor) -> Tensor:
         stepper = self.weights.stepper(len(u), context)
         found = []
-        pairs = zip(self._values(u), self._values(kept), strict=True)
+        pairs = zip(u.t()[self.order], kept.t()[self.order], strict=True)
         for position, (probability, value) in enumerate(pairs):
             found.append(self._drawn(position, stepper.theta(), probability, value))
             stepper.feed(self.reading.column(position, found[-1]))
@@ -277,7 +276,7 @@ class NITS(nn.Module):
         found: list[Tensor] = []
         training = self.weights.training
         self.weights.eval()
-        pairs = zip(self._values(u), self._values(kept), strict=True)
+        pairs = zip(u.t()[self.order], kept.t()[self.order], strict=True)
         for position, (probability, value) in enumerate(pairs):
             rest = [torch.zeros_like(probability)] * (self.columns - position)
             theta = self._theta(torch.stack(found + rest), context)

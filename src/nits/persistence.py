@@ -32,7 +32,12 @@ def save(estimator: Any, path: str | Path) -> None:
     tensors = {f"model.{name}": t.contiguous() for name, t in estimator.model_.state_dict().items()}
     if estimator.context_reading_ is not None:
         tensors["context.knots"] = estimator.context_reading_.knots.contiguous()
-    about = json.dumps(_finite(description(estimator)), sort_keys=True, allow_nan=False)
+    write(path, tensors, description(estimator))
+
+
+def write(path: str | Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
+    """Writes tensors and what is said of them."""
+    about = json.dumps(_finite(description), sort_keys=True, allow_nan=False)
     metadata = {
         "format": "nits",
         "version": str(FORMAT),
@@ -143,9 +148,17 @@ def _metadata(data: bytes) -> dict[str, str]:
 
 
 def _restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> Any:
+    if about.get("kind") == "images":
+        from nits import image_persistence
+
+        return image_persistence.restored(tensors, about)
+    return _restored_table(tensors, about)
+
+
+def _restored_table(tensors: dict[str, Tensor], about: dict[str, Any]) -> Any:
     from nits.estimator import NITSDensity
 
-    parameters = {name: _tuples(value) for name, value in about["parameters"].items()}
+    parameters = {name: tuples(value) for name, value in about["parameters"].items()}
     if parameters["support"] is not None:
         parameters["support"] = {name: _ends(*ends) for name, ends in parameters["support"].items()}
     estimator = NITSDensity(**parameters)
@@ -181,11 +194,11 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     estimator.model_.eval()
 
 
-def _tuples(value: Any) -> Any:
+def tuples(value: Any) -> Any:
     """JSON has no tuples: lists become tuples again."""
     if isinstance(value, list):
-        return tuple(_tuples(item) for item in value)
-    return {name: _tuples(item) for name, item in value.items()} if isinstance(value, dict) else value
+        return tuple(tuples(item) for item in value)
+    return {name: tuples(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _ends(low: float | None, high: float | None) -> tuple[float, float]:

@@ -101,9 +101,8 @@ def refuse_degenerate(model: NITS, rows: Rows) -> None:
     """Refuses data from which no density follows: a single row, or a constant continuous column."""
     if len(rows) < 2:
         raise ValueError(f"data must have at least 2 rows to learn from, but has {len(rows)}; bring more.")
-    sample = spread(rows, 4096)
-    for i, head in enumerate(model.heads):
-        column = sample[:, i]
+    sample = model.described(spread(rows, 4096).to(model.low))
+    for i, head, column in zip(model.order.tolist(), model.ordered, sample, strict=True):
         column = column[~torch.isnan(column)]
         if not len(column):
             continue
@@ -138,7 +137,7 @@ def inside(model: NITS, rows: Rows) -> Tensor:
     """Returns which rows lie in the support, shape (N,); at the others the density is zero."""
     parts = [torch.empty(0, dtype=torch.bool)]
     for start in range(0, len(rows), CHECK_ROWS):
-        x = _slice(rows.x, start).to(model.low).t()[model.order]
+        x = model.described(_slice(rows.x, start).to(model.low))
         possible = torch.cat(
             [
                 run.head.possible(*(t[run.start : run.stop] for t in (x, model.low, model.high)))

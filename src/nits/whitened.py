@@ -46,6 +46,10 @@ class Whitened(NITS):
         self.register_buffer("mean", torch.zeros(self.columns))
         self.register_buffer("factor", torch.eye(self.columns))
 
+    def described(self, x: Tensor) -> Tensor:
+        """Returns u of rows x, in modelling order, shape (D, N)."""
+        return super().described(self.whiten(x))
+
     def follow(self, x: Tensor) -> Tensor:
         """Sets m and L by rows x, shape (N, D), and the knots by the u they become."""
         ordered = x[:, self.order].double()
@@ -57,7 +61,7 @@ class Whitened(NITS):
         )
         self.mean.copy_(ordered.mean(0))
         self.factor.copy_(factor)
-        return super().follow(self.whiten(x))
+        return super().follow(x)
 
     def whiten(self, x: Tensor) -> Tensor:
         """Returns u for rows x, shape (N, D), columns as in x; NaN from the first NaN on."""

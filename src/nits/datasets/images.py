@@ -86,7 +86,7 @@ def image_folder(
 
     path: Folder with the files; its subfolders are not looked at. seed: None keeps the order of the names.
     """
-    paths = _image_paths(Path(path).expanduser())
+    paths = _image_paths(path)
     n = len(paths)
     held = [n // 10 if size is None else size for size in (validation, test)]
     if min(held) < 0 or sum(held) >= n:
@@ -101,7 +101,14 @@ def image_folder(
     return Images(Path(path).name, train, own, last)
 
 
-def _image_paths(folder: Path) -> list[Path]:
+def read_folder(path: Path) -> tuple[list[str], Pixels]:
+    """Returns the names of a folder's PNG and JPEG files, and the images, shape (N, C, H, W)."""
+    paths = _image_paths(path)
+    return [each.name for each in paths], _stack(paths, first=paths[0])
+
+
+def _image_paths(path: Path) -> list[Path]:
+    folder = Path(path).expanduser()
     if not folder.is_dir():
         raise FileNotFoundError(
             f"path must name a folder of images, but there is no folder {folder}; correct the path."

@@ -103,7 +103,7 @@ class CausalConv(WeightModel):
         return whole.view(height, width, -1, features.shape[-1]).permute(3, 2, 0, 1)
 
     def streams(self, x: Tensor, side: Tensor | None) -> Tensor:
-        """Runs both streams over images, (N, C f + 1, H, W); returns both signs of the second, (N, 2F, H, W)."""
+        """Runs both streams over (N, C f + 1, H, W); returns both signs of the second, (N, 2F, H, W)."""
         u = shifted_down(self.first_down(x))
         v = shifted_down(self.above(x)) + shifted_right(self.first_left(x))
         us: list[Tensor] = []

@@ -1,0 +1,210 @@
+"""`NITSImages`: what users see of NITS-CONV."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+import nits
+from nits import NITSImages, image_arrays
+from nits.weights import SIZES, ConvSize
+
+TINY = ConvSize(filters=6, blocks=2, dilations=(1,))
+
+
+def bands(count: int, seed: int = 0, channels: int = 1) -> NDArray[np.uint8]:
+    """Images of 6 × 5 pixels: the upper half of one grey, the lower half much lighter, a little noise."""
+    random = np.random.default_rng(seed)
+    level = random.integers(10, 100, (count, 1, 1, channels))
+    images = np.repeat(np.concatenate([level.repeat(3, 1), level.repeat(3, 1) + 120], 1), 5, 2)
+    noisy = (images + random.integers(0, 6, images.shape)).astype(np.uint8)
+    return noisy[..., 0] if channels == 1 else noisy
+
+
+def small(**changes: Any) -> NITSImages:
+    chosen: dict[str, Any] = {
+        "size": TINY,
+        "pnn": (6, 6),
+        "max_steps": 60,
+        "learning_rate": 1e-2,
+        "random_state": 0,
+    }
+    return NITSImages(**(chosen | changes))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> NITSImages:
+    return small(max_steps=150).fit(bands(400))
+
+
+@pytest.fixture(scope="module")
+def coloured() -> NITSImages:
+    return small().fit(bands(100, channels=3), labels=np.arange(100) % 2)
+
+
+def test_it_learns_and_tells_nats_as_bits(fitted: NITSImages) -> None:
+    images = bands(50, seed=1)
+    nats = fitted.score_samples(images)
+    assert nats.shape == (50,)
+    assert fitted.bits_per_dim(images) == pytest.approx(-nats.mean() / (30 * math.log(2)))
+    assert fitted.bits_per_dim(images) < 6  # 8 without any knowledge, log2(6) = 2.6 with all there is
+    assert fitted.held_out_ == pytest.approx(fitted.bits_per_dim(images), abs=0.5)
+
+
+def test_surprise_is_each_pixels_share(fitted: NITSImages) -> None:
+    images = bands(5, seed=1)
+    images[0, 4, 2] = 0  # a black pixel in the light half
+    bits = fitted.surprise(images)
+    assert bits.shape == images.shape
+    np.testing.assert_allclose(-bits.sum((1, 2)) * math.log(2), fitted.score_samples(images), rtol=1e-5)
+    assert np.unravel_index(bits[0].argmax(), bits[0].shape) == (4, 2)
+
+
+def test_samples_are_images_like_those_seen(fitted: NITSImages) -> None:
+    drawn = fitted.sample(40, random_state=1)
+    assert drawn.shape == (40, 6, 5)
+    assert drawn.dtype == np.uint8
+    assert np.array_equal(drawn, fitted.sample(40, random_state=1))
+    assert not np.array_equal(drawn, fitted.sample(40, random_state=2))
+    light, dark = drawn[:, 4:].mean(), drawn[:, :2].mean()
+    assert 80 < light - dark < 160
+
+
+def test_completions_keep_the_upper_half_and_follow_it(fitted: NITSImages) -> None:
+    images = bands(40, seed=3)
+    known = np.zeros((6, 5), bool)
+    known[:4] = True
+    filled = fitted.complete(images, known, random_state=0)
+    assert np.array_equal(filled[:, :4], images[:, :4])
+    assert not np.array_equal(filled[:, 4:], images[:, 4:])
+    assert np.corrcoef(filled[:, 5].mean(1), images[:, 3].mean(1))[0, 1] > 0.7
+
+
+def test_colours_and_labels(coloured: NITSImages) -> None:
+    assert coloured.sample(3, labels=[0, 1, 1]).shape == (3, 6, 5, 3)
+    images = bands(4, channels=3)
+    assert coloured.surprise(images, labels=[0, 0, 1, 1]).shape == images.shape
+    with pytest.raises(ValueError, match="fitted with labels, but got none"):
+        coloured.sample(3)
+    with pytest.raises(ValueError, match="label 7 was not there in training, but 0, 1"):
+        coloured.score_samples(images, labels=[0, 7, 1, 1])
+    with pytest.raises(ValueError, match="one per image"):
+        coloured.score_samples(images, labels=[0.5] * 4)
+
+
+def test_tensors_and_whole_floats_are_images_too(fitted: NITSImages) -> None:
+    images = bands(3)
+    for same in (torch.from_numpy(images), images.astype(np.float64), images[..., None]):
+        assert np.array_equal(fitted.score_samples(same), fitted.score_samples(images))
+
+
+def test_the_continuous_model_gives_a_bound() -> None:
+    model = small(dequantize="uniform", max_steps=150).fit(bands(400))
+    images = bands(50, seed=1)
+    assert model.bits_per_dim(images, draws=16) < model.bits_per_dim(images, draws=1)
+    assert model.bits_per_dim(images) < 6
+    assert model.sample(2, random_state=0).dtype == np.uint8
+
+
+@pytest.mark.parametrize("model", ["fitted", "coloured"])
+def test_a_loaded_model_is_the_same(model: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    before: NITSImages = request.getfixturevalue(model)
+    before.save(tmp_path / "m.nits")
+    again = nits.load(tmp_path / "m.nits")
+    labels = None if before.classes_ is None else [0, 1]
+    images = bands(2, channels=before.shape_[0])
+    assert np.array_equal(again.score_samples(images, labels), before.score_samples(images, labels))
+    assert np.array_equal(again.sample(2, 5, labels), before.sample(2, 5, labels))
+    assert (again.size, again.held_out_) == (before.size, before.held_out_)
+
+
+def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    place = tmp_path / "run.safetensors"
+    first = small(max_steps=10, checkpoint=place).fit(bands(60))
+    assert place.exists()
+    again = small(max_steps=20, checkpoint=place).fit(bands(60))
+    assert (first.history_["step"][-1], again.history_["step"][0]) == (10, first.history_["step"][0])
+    assert again.history_["step"][-1] == 20
+
+
+def test_a_folder_of_pictures(fitted: NITSImages, tmp_path: Path) -> None:
+    images = bands(4)
+    for k, image in enumerate(images):
+        Image.fromarray(image).save(tmp_path / f"{k}.png")
+    assert np.array_equal(fitted.score_samples(tmp_path), fitted.score_samples(images))
+
+
+WRONG = {
+    "shares": (np.full((4, 6, 5), 0.5), "whole numbers from 0 to 255"),
+    "too large": (np.full((4, 6, 5), 300), "whole numbers from 0 to 255"),
+    "negative": (np.full((4, 6, 5), -1), "whole numbers from 0 to 255"),
+    "nan": (np.full((4, 6, 5), math.nan), "whole numbers from 0 to 255"),
+    "channels first": (np.zeros((4, 3, 6, 5), np.uint8), "move the channels to the end"),
+    "one image": (np.zeros((6, 5), np.uint8), r"must have shape \(N, H, W\)"),
+    "none": (np.zeros((0, 6, 5), np.uint8), "at least one"),
+    "other size": (
+        np.zeros((2, 7, 5), np.uint8),
+        "6 × 5 pixels with 1 channel, as in training",
+    ),
+    "colours": (np.zeros((2, 6, 5, 3), np.uint8), "but are of 6 × 5 pixels with 3 channels"),
+    "no folder": ("nowhere", "there is no folder nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_images_get_a_sentence(name: str, fitted: NITSImages) -> None:
+    images, message = WRONG[name]
+    with pytest.raises((ValueError, OSError), match=message):
+        fitted.score_samples(images)
+
+
+def test_texts_are_no_images(fitted: NITSImages) -> None:
+    with pytest.raises(TypeError, match="images must be uint8"):
+        fitted.score_samples(np.full((2, 6, 5), "a"))
+
+
+def test_other_mistakes_get_a_sentence(fitted: NITSImages) -> None:
+    for change, message in (
+        ({"size": "huge"}, "size must be one of tiny, small"),
+        ({"dequantize": "normal"}, "dequantize must be None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            small(**change).fit(bands(4))
+    with pytest.raises(ValueError, match="at least 2"):
+        small().fit(bands(1))
+    with pytest.raises(ValueError, match="has not been fitted"):
+        small().sample(1)
+    with pytest.raises(ValueError, match="fitted with no labels, but got some"):
+        fitted.sample(2, labels=[0, 1])
+    lower = np.zeros((6, 5), bool)
+    lower[3:] = True
+    with pytest.raises(ValueError, match="known pixels must come first in reading order"):
+        fitted.complete(bands(2), lower)
+    with pytest.raises(ValueError, match=r"truth values, shape \(6, 5\)"):
+        fitted.complete(bands(2), np.ones(30))
+
+
+def test_the_papers_sizes_have_the_papers_weights() -> None:
+    present = torch.ones(8, 8)
+    present[7, 7] = 0
+    patches = nits.NITS.conv((1, 8, 8), nits.heads.Continuous(), size=SIZES["paper-bsds300"], present=present)
+    assert sum(p.numel() for p in patches.parameters()) == pytest.approx(3.8e6, rel=0.02)
+    with torch.device("meta"):
+        cifar = nits.weights.CausalConv(
+            [1] * 3072, [320] * 3072, shape=(3, 32, 32), size=SIZES["paper-cifar10"]
+        )
+    assert sum(p.numel() for p in cifar.parameters()) == pytest.approx(53e6, rel=0.02)
+
+
+def test_a_grid_shows_every_image_once() -> None:
+    images = np.stack([np.full((3, 4), k, np.uint8) for k in range(5)])
+    picture = image_arrays.grid(images, columns=2, gap=1)
+    assert picture.shape == (3 * 4 + 1, 2 * 5 + 1)
+    values, counts = np.unique(picture, return_counts=True)
+    assert values.tolist() == [0, 1, 2, 3, 4, 255]
+    assert counts[:5].tolist() == [12] * 5
