@@ -203,8 +203,8 @@ def full_passes(model: NITS, u: Tensor) -> Tensor:
     """Inverts all columns given the row so far, D times: after pass i the first i columns are right."""
     x = torch.zeros_like(u)
     for _ in range(model.columns):
-        theta = model._theta(model._values(x), None).split(model.weights.outputs)
-        columns = enumerate(zip(theta, model._values(u), strict=True))
+        theta = model._theta(model.described(x), None).split(model.weights.outputs)
+        columns = enumerate(zip(theta, model.described(u), strict=True))
         x = torch.stack([model._invert(i, part, v) for i, (part, v) in columns], 1)
     return x
 

@@ -18,7 +18,7 @@ Layers = list[tuple[Tensor, Tensor]]
 def log_prob(model: NITS, x: Tensor) -> Tensor:
     """Returns log ν(x) for rows x inside the support, shape (N, D); differentiable in the parameters."""
     hidden = hidden_layers(model)
-    values = model._values(x)  # (D, N)
+    values = model.described(x)  # (D, N)
     theta = model._theta(values, None).unflatten(0, (model.columns, -1)).movedim(1, 0)  # (P, D, N)
     layers, last = pnn.unpack(theta, hidden)
     weights = [(torch.exp(pnn.log_weights(A)), b) for A, b in layers]

@@ -245,7 +245,7 @@ def looks_only_at_the_columns_before(model: NITS) -> None:
     """∂θ_i/∂x_j is exactly zero for j ≥ i, not zero for each j < i, in modelling order; no output is dead."""
     n = 64
     rows, context = some_rows(model, n, seed=1)
-    x = model._values(rows).requires_grad_()
+    x = model.described(rows).detach().requires_grad_()
     # A category is read through which one it is, which has no slope.
     sloped = torch.tensor([not isinstance(head, Categorical) for head in model.ordered])
     theta = model.weights(model.reading(x), None if context is None else context.t()).expand(-1, n)
