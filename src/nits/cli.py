@@ -33,16 +33,17 @@ def _one_line(error: BaseException) -> str:
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of all verbs."""
     whole = argparse.ArgumentParser(
-        prog="nits", description="Exact densities of tables: learn one, score rows with it, draw new ones."
+        prog="nits",
+        description="Exact densities of tables and images: learn one, score with it, draw from it.",
     )
     whole.add_argument("--version", action="version", version=_version())
     verbs = whole.add_subparsers(dest="verb", required=True, metavar="fit | score | sample | info | plot")
-    _fit(verbs.add_parser("fit", help="learn the density of a table"))
-    _score(verbs.add_parser("score", help="log-density of every row of a table"))
-    _sample(verbs.add_parser("sample", help="draw new rows"))
+    _fit(verbs.add_parser("fit", help="learn the density of a table or of pictures"))
+    _score(verbs.add_parser("score", help="log-density of every row, or of every picture"))
+    _sample(verbs.add_parser("sample", help="draw new rows or pictures"))
     info = verbs.add_parser("info", help="what a model file holds")
     info.add_argument("model")
-    _plot(verbs.add_parser("plot", help="pictures of a model beside a table"))
+    _plot(verbs.add_parser("plot", help="pictures of a model beside its data"))
     return whole
 
 
@@ -53,7 +54,9 @@ def _version() -> str:
 
 
 def _fit(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("table", help=".csv, .csv.gz or .parquet; - for CSV on standard input")
+    verb.add_argument(
+        "table", help=".csv, .csv.gz or .parquet, - for CSV on standard input, or a folder of PNG or JPEG"
+    )
     verb.add_argument("-o", "--output", required=True, help="file for the model, such as model.nits")
     verb.add_argument("--max-minutes", type=_positive, help="by default as long as suits the table")
     verb.add_argument("--max-steps", type=_count)
@@ -66,6 +69,11 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--validation-fraction", type=float, default=0.1)
     verb.add_argument("--seed", type=int, default=0)
     verb.add_argument("--quiet", action="store_true", help="no progress")
+    images = verb.add_argument_group("for a folder of pictures")
+    images.add_argument("--size", help="tiny, small, paper-bsds300 or paper-cifar10")
+    images.add_argument("--pnn", type=_widths, help="hidden layers of each channel's PNN, such as 16,16")
+    images.add_argument("--dequantize", choices=["uniform"], help="model a density of noisy pixels")
+    images.add_argument("--checkpoint", help="file to write every three minutes, and to go on from")
 
 
 def _score(verb: argparse.ArgumentParser) -> None:
@@ -104,6 +112,10 @@ def _count(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be a positive integer, but is {text}")
     return value
+
+
+def _widths(text: str) -> tuple[int, ...]:
+    return tuple(_count(part) for part in text.split(","))
 
 
 def _names(text: str) -> list[str]:

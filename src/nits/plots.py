@@ -1,11 +1,15 @@
-"""Pictures of a model beside a table: marginals, pairs, training curve, and calibration."""
+"""Pictures of a model: beside a table, marginals, pairs and calibration; of images, rows and surprise."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nits import atomic
 
 MOST_PAIRS = 5
 MOST_MARGINALS = 24
@@ -97,6 +101,45 @@ def calibration(names: list[str], u: NDArray[np.float64]) -> Any:
         axis.legend(fontsize=7)
     figure.tight_layout()
     return figure
+
+
+def image_rows(names: list[str], rows: list[NDArray[np.uint8]]) -> Any:
+    """Draws several sets of images, one below the other."""
+    from nits.image_arrays import grid
+
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(len(rows), 1, figsize=(8, 1.6 * len(rows)), squeeze=False)
+    for axis, name, images in zip(axes.flat, names, rows, strict=True):
+        axis.imshow(grid(images, columns=-(-len(images) // 2)), cmap="gray", vmin=0, vmax=255)
+        axis.set_title(name, fontsize=9)
+        axis.axis("off")
+    figure.tight_layout()
+    return figure
+
+
+def surprise(images: NDArray[np.uint8], bits: NDArray[np.float64]) -> Any:
+    """Draws images above maps of the bits that each of their pixels needs."""
+    pyplot = _pyplot()
+    count = len(images)
+    figure, axes = pyplot.subplots(2, count, figsize=(1.1 * count + 1, 2.6), squeeze=False)
+    per_pixel = bits if bits.ndim == 3 else bits.sum(3)
+    for above, below, image, each in zip(*axes, images, per_pixel, strict=True):
+        above.imshow(image, cmap="gray", vmin=0, vmax=255)
+        shown = below.imshow(each, cmap="magma", vmin=0, vmax=float(np.quantile(per_pixel, 0.999)))
+        for axis in (above, below):
+            axis.axis("off")
+        below.set_title(f"{each.mean():.2f}", fontsize=8)
+    figure.suptitle("bits per pixel, and their mean", fontsize=9)
+    figure.colorbar(shown, ax=axes, fraction=0.02)
+    return figure
+
+
+def write(figures: dict[str, Any], folder: Path) -> None:
+    """Writes figures as PNG files, and says so."""
+    for name, figure in figures.items():
+        with atomic.temporary(folder / f"{name}.png") as place:
+            figure.savefig(place, format="png", dpi=110)
+    print(f"{len(figures)} pictures in {folder}", file=sys.stderr)
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""nits fit: learn the density of a table and write it to a file."""
+"""nits fit: learn the density of a table, or of a folder of pictures, and write it to a file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from nits import files
-from nits.estimator import NITSDensity
+from nits.commands import pictures
 
 
 def run(args: argparse.Namespace) -> int:
@@ -15,6 +14,16 @@ def run(args: argparse.Namespace) -> int:
     output = Path(args.output)
     if not output.parent.is_dir():
         raise ValueError(f"the folder {output.parent} does not exist; create it.")
+    if Path(args.table).is_dir():
+        return pictures.fit(args)
+    pictures.refuse_options(args)
+    return _fit_table(args, output)
+
+
+def _fit_table(args: argparse.Namespace, output: Path) -> int:
+    from nits import files
+    from nits.estimator import NITSDensity
+
     table = files.read_table(args.table)
     unknown = [name for name in args.drop if name not in table.column_names]
     if unknown:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nits import atomic, files, frames, plots
+from nits import files, frames, plots
+from nits.commands import pictures
 from nits.commands.score import arrow_types
+from nits.image_estimator import NITSImages
 from nits.persistence import load
 
 ROWS = 5000
@@ -21,6 +22,8 @@ ROWS = 5000
 def run(args: argparse.Namespace) -> int:
     """Draws up to 5,000 rows of the table beside as many samples."""
     model = load(args.model)
+    if isinstance(model, NITSImages):
+        return pictures.plot(args, model)
     if model.context_schema_.columns:
         raise ValueError("plots are of joint densities, but this model has given columns; score it instead.")
     table = files.read_table(args.table, arrow_types(model))
@@ -43,10 +46,7 @@ def run(args: argparse.Namespace) -> int:
         "training": plots.training(model.history_),
         "calibration": plots.calibration(model.schema_.names, u),
     }
-    for name, figure in figures.items():
-        with atomic.temporary(folder / f"{name}.png") as place:
-            figure.savefig(place, format="png", dpi=110)
-    print(f"{len(figures)} pictures in {folder}", file=sys.stderr)
+    plots.write(figures, folder)
     return 0
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow
 
 from nits import files
+from nits.commands import pictures
+from nits.image_estimator import NITSImages
 from nits.persistence import load
 from nits.progress import Counter
 
@@ -18,6 +20,8 @@ AT_ONCE = 65536
 def run(args: argparse.Namespace) -> int:
     """Draws and writes in constant memory."""
     model = load(args.model)
+    if isinstance(model, NITSImages):
+        return pictures.sample(args, model)
     seed = np.random.SeedSequence(args.seed)
     given = _given(model, args.given)
     with files.written(args.output) as writer, Counter("rows", quiet=args.quiet, total=args.rows) as counter:

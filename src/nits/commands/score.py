@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow
 
 from nits import files
+from nits.commands import pictures
+from nits.image_estimator import NITSImages
 from nits.persistence import load
 from nits.progress import Counter
 
@@ -18,6 +20,8 @@ from nits.progress import Counter
 def run(args: argparse.Namespace) -> int:
     """Reads, scores and writes in constant memory."""
     model = load(args.model)
+    if isinstance(model, NITSImages):
+        return pictures.score(args, model)
     types = arrow_types(model)
     total, rows, outside = 0.0, 0, 0
     with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
