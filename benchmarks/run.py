@@ -78,7 +78,7 @@ def scores(fitted: Fitted, split: Split, shift: float) -> dict[str, Any]:
 def keep(fitted: Fitted, settings: Settings, path: Path, *, half: bool) -> dict[str, Any]:
     """Saves the weights and makes what is in the file the model that is scored."""
     if not isinstance(fitted, nits_mlp.FittedNITS) or fitted.model is None:
-        raise TypeError("only the weights of nits-mlp can be saved.")
+        raise ValueError("the weights of a mixture cannot be kept; set members to 1, and mix with mix.py.")
     nits_mlp.save(fitted.model, settings, path, half=half)
     stored = nits_mlp.load(path)
     fitted.log_prob = lambda rows: nits_mlp.score(stored, rows)

@@ -32,7 +32,7 @@ RIVALS = [name for name in models.FAMILIES if name != models.OURS]
 MODULES = {"zuko_flows": "zuko", "nflows_flows": "nflows", "sklearn_models": "sklearn"}
 
 SMALL: dict[str, dict[str, Any]] = {
-    "nits-mlp": {"pnn": [4, 4], "hidden": 16, "blocks": 1, "dropout": 0.0, "batch_size": 64},
+    "nits-mlp": {"members": 1, "pnn": [4, 4], "hidden": 16, "blocks": 1, "dropout": 0.0, "batch_size": 64},
     "zuko-nsf": {"transforms": 1, "hidden": [16], "batch_size": 64},
     "zuko-maf": {"transforms": 1, "hidden": [16], "batch_size": 64},
     "zuko-naf": {"transforms": 1, "hidden": [16], "signal": 4, "monotone_hidden": [8], "batch_size": 64},
@@ -341,3 +341,15 @@ def test_another_scale_is_counted() -> None:
     plain = -0.5 * (((wide.test - mean) / deviation) ** 2).sum(1) - np.log(deviation).sum()
     assert np.allclose(gaussian, plain, atol=1e-3)
     assert scale.scaled(seen) == (seen, 0.0)
+
+
+def test_members_share_the_minutes_and_are_mixed() -> None:
+    rows = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
+    split = Split("toy", rows[:300], rows[300:350], rows[350:], ("a", "b", "c"))
+    settings = {**models.settings("diamonds", "nits-mlp"), **SMALL["nits-mlp"], "epochs": 2, "members": 3}
+    made = nits_mlp.fit(split, settings, 0.5, 0)
+    assert len(made.chosen["members"]) == 3
+    assert made.epochs == pytest.approx(6, abs=0.5)
+    grid = np.stack(np.meshgrid(*[np.linspace(-5, 5, 60)] * 3), -1).reshape(-1, 3).astype(np.float32)
+    mass = np.exp(made.log_prob(grid)).sum() * (10 / 59) ** 3
+    assert mass == pytest.approx(1, abs=0.1)

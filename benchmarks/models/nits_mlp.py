@@ -39,7 +39,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Training:
-    """The recipe's numbers; a cosine with floor 1 is a constant learning rate."""
+    """The recipe's numbers; a cosine with floor 1 is a constant rate, 0 epochs are as many as fit."""
 
     batch_size: int
     learning_rate: float
@@ -49,6 +49,7 @@ class Training:
     average: float
     clip: float
     patience: int
+    epochs: int
     start_from_data: bool
 
     def recipe(self, schedule: Schedule) -> nits.Recipe:
@@ -121,6 +122,38 @@ def build(ends: tuple[list[float], list[float]], settings: Settings) -> nits.NIT
 
 
 def fit(split: Split, settings: Settings, minutes: float, seed: int) -> FittedNITS:
+    """Trains one model; or several, which share the minutes and are mixed, each in an order of its own."""
+    members = settings["members"]
+    if members == 1:
+        return fit_one(split, settings, minutes, seed)
+    parts: list[FittedNITS] = []
+    clock = Clock(minutes)
+    for k in range(members):
+        order = np.random.default_rng((seed, k)).permutation(split.train.shape[1]).tolist()
+        share = clock.minutes_left / (members - k)
+        parts.append(fit_one(split, {**settings, "order": order}, share, members * seed + k))
+    return mixed(parts)
+
+
+def mixed(parts: list[FittedNITS]) -> FittedNITS:
+    """Returns the mixture of models in equal parts; its history is the last one's."""
+
+    def log_prob(rows: Rows) -> Values:
+        found: Values = np.logaddexp.reduce([part.log_prob(rows) for part in parts]) - math.log(len(parts))
+        return found
+
+    return FittedNITS(
+        log_prob=log_prob,
+        parameters=sum(part.parameters for part in parts),
+        epochs=sum(part.epochs for part in parts),
+        steps=sum(part.steps for part in parts),
+        seconds=sum(part.seconds for part in parts),
+        history=parts[-1].history,
+        chosen={"members": [part.chosen for part in parts]},
+    )
+
+
+def fit_one(split: Split, settings: Settings, minutes: float, seed: int) -> FittedNITS:
     """Trains with `nits.fit`, which leaves its checkpoints under out/."""
     clock = Clock(minutes)
     torch.manual_seed(seed)
@@ -133,6 +166,7 @@ def fit(split: Split, settings: Settings, minutes: float, seed: int) -> FittedNI
         split.train,
         validation=split.validation,
         recipe=training.recipe(schedule),
+        max_epochs=training.epochs or None,
         max_minutes=clock.minutes_left,
         checkpoint=CHECKPOINTS / f"{split.name}-{settings['hidden']}-{minutes:g}m-seed{seed}.safetensors",
         seed=seed,
