@@ -39,7 +39,7 @@ def small(**changes: Any) -> NITSImages:
 
 @pytest.fixture(scope="module")
 def fitted() -> NITSImages:
-    return small(max_steps=150).fit(bands(400))
+    return small(max_steps=150, levels=250).fit(bands(400))
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +152,7 @@ WRONG = {
         "6 × 5 pixels with 1 channel, as in training",
     ),
     "colours": (np.zeros((2, 6, 5, 3), np.uint8), "but are of 6 × 5 pixels with 3 channels"),
+    "levels": (np.full((4, 6, 5), 255), "numbers below 250, but hold 255"),
     "no folder": ("nowhere", "there is no folder nowhere"),
 }
 
@@ -172,6 +173,7 @@ def test_other_mistakes_get_a_sentence(fitted: NITSImages) -> None:
     for change, message in (
         ({"size": "huge"}, "size must be one of tiny, small"),
         ({"dequantize": "normal"}, "dequantize must be None"),
+        ({"dequantize": "uniform", "levels": 9, "pnn": (2,)}, "below 9"),
     ):
         with pytest.raises(ValueError, match=message):
             small(**change).fit(bands(4))

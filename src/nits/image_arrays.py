@@ -16,8 +16,8 @@ Pixels = NDArray[np.uint8]
 Shape = tuple[int, int, int]
 
 
-def read(images: Any, shape: Shape | None = None) -> Pixels:
-    """Returns images as uint8, shape (N, C, H, W), after a check that they have C × H × W, if it is named."""
+def read(images: Any, shape: Shape | None = None, levels: int = 256) -> Pixels:
+    """Returns images as uint8, shape (N, C, H, W), after a check of their C × H × W, if named, and levels."""
     if isinstance(images, str | Path):
         from nits.datasets.images import read_folder
 
@@ -28,6 +28,10 @@ def read(images: Any, shape: Shape | None = None) -> Pixels:
         raise ValueError(
             f"images must be of {_words(shape)}, as in training, but are of {_words(pixels.shape[1:])}; "
             "resize or convert them."
+        )
+    if int(pixels.max()) >= levels:
+        raise ValueError(
+            f"images must hold numbers below {levels}, but hold {pixels.max()}; name more levels."
         )
     return pixels
 

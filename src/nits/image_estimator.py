@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nits import checks, image_arrays
-from nits.dequantized import Dequantized
+from nits.dequantized import LEVELS, Dequantized
 from nits.heads import Continuous, Quantized
 from nits.model import NITS
 from nits.rows import Rows
@@ -33,6 +33,7 @@ class NITSImages:
     size: "tiny", "small", "paper-bsds300", "paper-cifar10", or a `nits.weights.ConvSize`.
     pnn: Hidden layers of each channel's PNN; one layer, such as (10,), is PixelCNN++'s mixture of logistics.
     dequantize: "uniform" models a density of pixels with noise, which bounds the probability; None is exact.
+    levels: How many values a channel has, 0 … levels − 1; 256 if pixels have noise.
     dropout: Instead of the size's own.
     max_minutes, max_steps: The budget; 20 passes over the images by default.
     validation_fraction: Share of the images that decide when to stop, at most 1,000.
@@ -47,6 +48,7 @@ class NITSImages:
         size: str | ConvSize = "small",
         pnn: tuple[int, ...] = (16, 16),
         dequantize: str | None = None,
+        levels: int = 256,
         dropout: float | None = None,
         batch_size: int = 32,
         learning_rate: float = 2e-3,
@@ -58,6 +60,7 @@ class NITSImages:
         verbose: bool = False,
     ) -> None:
         self.size, self.pnn, self.dequantize, self.dropout = size, tuple(pnn), dequantize, dropout
+        self.levels = levels
         self.batch_size, self.learning_rate = batch_size, learning_rate
         self.max_minutes, self.max_steps = max_minutes, max_steps
         self.validation_fraction, self.checkpoint = validation_fraction, checkpoint
@@ -65,7 +68,7 @@ class NITSImages:
 
     def fit(self, images: Any, labels: Any = None) -> NITSImages:
         """Learns from images, or a folder's path; with labels, whole numbers, the density given one."""
-        pixels = image_arrays.read(images)
+        pixels = image_arrays.read(images, levels=self.levels)
         count, *shape = pixels.shape
         if count < 2:
             raise ValueError(f"images must be at least 2, but there is {count}; add some.")
@@ -74,7 +77,7 @@ class NITSImages:
         seed = np.random.default_rng(self.random_state).integers(2**31 - 1)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seed))
-            self.model_ = build(self.shape_, self._size(), self.pnn, self.dequantize, len(self._classes))
+            self.model_ = self._built(self._size(), len(self._classes))
         held_out = min(HELD_OUT, int(self.validation_fraction * count))
         order = torch.from_numpy(np.random.default_rng(seed).permutation(count))
         rows = Rows(image_arrays.rows(pixels), self._context(labels, count))
@@ -88,6 +91,17 @@ class NITSImages:
             raise ValueError(f"size must be one of {', '.join(SIZES)}, but is {self.size!r}.")
         size = SIZES[self.size] if isinstance(self.size, str) else self.size
         return size if self.dropout is None else size._replace(dropout=self.dropout)
+
+    def _built(self, size: ConvSize, context: int) -> NITS:
+        """Returns the untrained model."""
+        if self.dequantize not in (None, "uniform"):
+            raise ValueError(f'dequantize must be None or "uniform", but is {self.dequantize!r}.')
+        if self.dequantize is None:
+            head = Quantized(0.0, 1.0, self.levels, self.pnn)
+            return NITS.conv(self.shape_, head, size=size, context=context)
+        if self.levels != LEVELS:
+            raise ValueError(f"pixels with noise must have {LEVELS} levels, but have {self.levels}.")
+        return Dequantized.conv(self.shape_, Continuous(0.0, 1.0, self.pnn), size=size, context=context)
 
     @property
     def _classes(self) -> NDArray[Any]:
@@ -144,7 +158,7 @@ class NITSImages:
 
     def _batches(self, images: Any, labels: Any) -> list[tuple[Tensor, Tensor | None]]:
         self._check_fitted()
-        rows = image_arrays.rows(image_arrays.read(images, self.shape_))
+        rows = image_arrays.rows(image_arrays.read(images, self.shape_, self.levels))
         context = self._context(labels, len(rows))
         starts = range(0, len(rows), SCORED_AT_ONCE)
         pieces = [slice(start, start + SCORED_AT_ONCE) for start in starts]
@@ -179,7 +193,7 @@ class NITSImages:
         mask: True where a pixel is known, shape (H, W): those that come first in reading order.
         """
         self._check_fitted()
-        pixels = image_arrays.read(images, self.shape_)
+        pixels = image_arrays.read(images, self.shape_, self.levels)
         known = image_arrays.first_pixels(mask, self.shape_)
         given = image_arrays.rows(pixels).masked_fill(~known, math.nan)
         context = self._context(labels, len(given))
@@ -196,17 +210,6 @@ class NITSImages:
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise ValueError("this model has not been fitted; call fit(images) first.")
-
-
-def build(
-    shape: tuple[int, int, int], size: ConvSize, pnn: tuple[int, ...], dequantize: str | None, context: int
-) -> NITS:
-    """Returns the untrained model."""
-    if dequantize not in (None, "uniform"):
-        raise ValueError(f'dequantize must be None or "uniform", but is {dequantize!r}.')
-    if dequantize is None:
-        return NITS.conv(shape, Quantized(0.0, 1.0, 256, pnn), size=size, context=context)
-    return Dequantized.conv(shape, Continuous(0.0, 1.0, pnn), size=size, context=context)
 
 
 def _labels(labels: Any, count: int) -> NDArray[Any]:

@@ -10,12 +10,13 @@ from torch import Tensor
 
 import nits
 from nits import persistence
-from nits.image_estimator import NITSImages, build
+from nits.image_estimator import NITSImages
 from nits.weights import ConvSize
 
 PARAMETERS = (
     "pnn",
     "dequantize",
+    "levels",
     "dropout",
     "batch_size",
     "learning_rate",
@@ -55,9 +56,7 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSImages:
     estimator.classes_ = None if about["classes"] is None else np.array(about["classes"])
     estimator.history_, estimator.held_out_ = about["training"], about["held_out"]
     size = ConvSize(*persistence.tuples(about["size"]))
-    estimator.model_ = build(
-        estimator.shape_, size, estimator.pnn, estimator.dequantize, len(about["classes"] or ())
-    )
+    estimator.model_ = estimator._built(size, len(about["classes"] or ()))
     state = {name.removeprefix("model."): t for name, t in tensors.items()}
     estimator.model_.load_state_dict(state)
     estimator.model_.eval()
