@@ -21,6 +21,8 @@ Record = dict[str, Any]
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 OURS = "nits-mlp"
 ALL_OURS = (OURS, "nits-mixture")
+LEFT_OUT = ("paper", "hours", "member")
+"""Settings of runs that the short table has no line for: benchmarks/README.md has all."""
 
 DATASETS = (
     "power",
@@ -126,18 +128,18 @@ def _full_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
 
 
 def short_table(records: list[Record]) -> str:
-    """Returns one line per data set and budget: ours and the best rival of the same minutes."""
+    """Returns one line per data set that was run and budget: ours, and the best rival of the same minutes."""
     head = ("test nats", "minutes", OURS, "best rival", "paper's NITS-MLP, published on other hardware")
     return _table(head, (line for dataset in DATASETS for line in _short_lines(dataset, records)))
 
 
 def _short_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
     """Of runs with the same minutes and several seeds the first seed stands here, never the best."""
-    runs = [r for r in records if r["dataset"] == dataset and r["settings_name"] != "paper"]
+    runs = [r for r in records if r["dataset"] == dataset and r["settings_name"] not in LEFT_OUT]
     ours = {r["minutes"]: r for r in reversed(runs) if r["model"] in ALL_OURS}
     paper = published(dataset, OURS)
     if not ours:
-        return [(dataset, "–", "not run", "not run", paper)]
+        return []
     return [
         (dataset, f"{minutes:g}", _ours(ours[minutes]), _best_rival(runs, minutes), paper)
         for minutes in sorted(ours)
@@ -220,11 +222,31 @@ def _held_out(part: Record) -> str:
     return f"{text} ({outside} of {part['rows']:,} rows outside)" if outside else text
 
 
+def image_table(results: Path) -> str:
+    """Returns one line per run on images, for docs/image-models.md."""
+    head = ("images", "head", "minutes", "bits per dimension, test", "validation", "weights", "epochs")
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("images-*.json"))]
+    lines = [
+        (
+            r["images_of"],
+            f"{r['head']} ({' × '.join(map(str, r['settings']['pnn']))})",
+            f"{r['minutes']:g}",
+            f"{r['test_bits_per_dim']:.3f} ± {r['two_standard_errors']:.3f} ({r['test_images']:,} images)",
+            f"{r['validation_bits_per_dim']:.3f}",
+            f"{r['parameters']:,}",
+            f"{r['epochs']:.2f}",
+        )
+        for r in found
+    ]
+    return _table(head, lines) if lines else "No set of images has been measured on this version yet."
+
+
 PLACES: dict[str, Callable[[Path], str]] = {
     "README.md": lambda results: short_table(read(results)),
     "benchmarks/README.md": lambda results: full_table(read(results)),
     "docs/recipe.md": ablation_table,
     "docs/tables.md": command_line_table,
+    "docs/image-models.md": image_table,
 }
 
 

@@ -216,8 +216,8 @@ def test_tables_are_written_and_checked(tmp_path: Path) -> None:
         assert text.endswith("after\n")
         assert "0.612 ± 0.012 (2 of 204,928 rows outside)" in text
         assert "| 0.66 ± 0.01 |" in text
-        for missing in ("gas", "hepmass", "miniboone"):
-            assert any(line.startswith(f"| {missing} |") and "not run" in line for line in text.splitlines())
+    for missing in ("gas", "hepmass", "miniboone"):
+        assert any(line.startswith(f"| {missing} |") and "not run" in line for line in text.splitlines())
     path.write_text(json.dumps({**RECORD, "test_nats_inside": 0.6133}))
     assert tables.main(["--check"], tmp_path) == 1
 
