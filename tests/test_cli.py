@@ -205,7 +205,7 @@ BAD_TABLES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "not parquet": (lambda p: written(p / "in.parquet", "a,b\n1,2\n"), "is not a table that can be read"),
     "wrong ending": (lambda p: written(p / "in.xlsx", "a,b\n1,2\n"), "must end in .csv, .csv.gz"),
     "no such file": (lambda p: p / "none.csv", "No such file"),
-    "a folder": (lambda p: p, "must end in .csv"),
+    "a folder": (lambda p: p, "images, but holds none"),
     "wrong encoding": (lambda p: written(p / "in.csv", "a,b\né,1\nü,2\n".encode("latin-1")), "error: "),
 }
 

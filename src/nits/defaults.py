@@ -10,27 +10,33 @@ SIZES = ((2_000, 32), (10_000, 64), (50_000, 128), (1_000_000, 256))
 LARGEST = 512
 
 
+MANY = 100_000
+"""Rows from which a table is learned without much help against overfitting."""
+
+
 class Plan(NamedTuple):
-    """Width and depth of the weight model, hats per column, dropout, rows per step, steps."""
+    """Width and depth of the weight model, hats per column, dropout, rows per step, rate, steps."""
 
     hidden: int
     blocks: int
     knots: int
     dropout: float
     batch_size: int
+    learning_rate: float
     steps: int
 
 
 def plan(rows: int, columns: int) -> Plan:
     """Returns the plan for a table of so many rows and columns."""
     hidden = next((width for limit, width in SIZES if rows <= limit), LARGEST)
-    batch = min(1024, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
+    batch = 1024 if rows >= MANY else min(256, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
     epochs = 60
     return Plan(
         hidden=max(hidden, columns),
         blocks=2,
-        knots=32 if rows >= 2_000 else 8,
-        dropout=0.0 if rows >= 100_000 else 0.1,
+        knots=32 if rows >= MANY else 8,
+        dropout=0.1 if rows >= MANY else 0.3,
         batch_size=batch,
+        learning_rate=3e-3 if rows >= MANY else 1e-3,
         steps=int(min(20_000, max(400, epochs * rows / batch))),
     )

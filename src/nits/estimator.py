@@ -35,7 +35,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     pool_below: Categories in fewer rows than this are modelled as one; none by default.
     context: Names, or positions in an array, of columns that are given and not modelled.
     order: Names of the modelled columns in the order in which they are modelled; as in the table by default.
-    hidden, blocks, dropout: Size of the weight model; by default they follow the table's size.
+    hidden, blocks, dropout, learning_rate: Size of the weight model, and the rate at which it learns; by
+        default they follow the table's size.
     pnn: Hidden layers of each column's PNN.
     max_minutes, max_steps: The budget; by default so many steps as suit the table.
     validation_fraction: Share of the rows that decide when to stop.
@@ -55,7 +56,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         blocks: int | None = None,
         dropout: float | None = None,
         pnn: tuple[int, ...] = (16, 16),
-        learning_rate: float = 3e-3,
+        learning_rate: float | None = None,
         max_minutes: float | None = None,
         max_steps: int | None = None,
         validation_fraction: float = 0.1,
@@ -118,7 +119,9 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         fitted, held_out = split(rows, self.validation_fraction, seed)
         holes = bool(torch.isnan(x).any())
         recipe = Recipe(
-            batch_size=plan.batch_size, learning_rate=self.learning_rate, hide=0.1 if holes else 0.0
+            batch_size=plan.batch_size,
+            learning_rate=self.learning_rate or plan.learning_rate,
+            hide=0.1 if holes else 0.0,
         )
         steps = self.max_steps if self.max_steps or self.max_minutes else plan.steps
         self.history_ = train(
