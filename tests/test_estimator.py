@@ -147,7 +147,7 @@ def test_it_learns() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, 1))
     both = np.hstack([x, x + 0.1 * rng.normal(size=(2000, 1))])
-    score = NITSDensity(max_steps=300, random_state=0).fit(both[:1500]).score(both[1500:])
+    score = NITSDensity(max_steps=700, random_state=0).fit(both[:1500]).score(both[1500:])
     exact = -math.log(2 * math.pi * math.e) + math.log(10)
     assert exact - 0.15 < score < exact + 0.1
 
