@@ -18,7 +18,7 @@ import measure
 import numpy as np
 import run
 import scale
-from models import nits_mlp
+from models import nits_mlp, nits_training
 from models.fitted import Rows, Values
 
 from nits import datasets
@@ -26,7 +26,7 @@ from nits import datasets
 
 def score(paths: list[Path], rows: Rows) -> Values:
     """Returns the nats of rows under the mixture of the models in these files."""
-    parts = np.stack([nits_mlp.score(nits_mlp.load(path), rows) for path in paths])
+    parts = np.stack([nits_training.score(nits_mlp.load(path), rows) for path in paths])
     mixed: Values = np.logaddexp.reduce(parts, axis=0) - np.log(len(paths))
     return mixed
 

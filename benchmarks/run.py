@@ -21,6 +21,7 @@ import numpy as np
 import scale
 from models import nits_mlp
 from models.fitted import Fitted, Rows, Settings, Values
+from models.nits_training import FittedNITS, score
 
 from nits import datasets
 from nits.datasets import Split
@@ -35,7 +36,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", choices=list(models.FAMILIES), default=models.OURS)
     parser.add_argument("--minutes", type=float, required=True, help="for training, set-up included")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--settings", choices=KINDS, default=KINDS[0], help="of nits-mlp")
+    parser.add_argument("--settings", choices=KINDS, default=KINDS[0], help="of our models")
     parser.add_argument("--save", type=Path, help="safetensors file for the weights of nits-mlp")
     parser.add_argument("--half", action="store_true", help="save in float16 and report what that scores")
     args = parser.parse_args(argv)
@@ -77,11 +78,11 @@ def scores(fitted: Fitted, split: Split, shift: float) -> dict[str, Any]:
 
 def keep(fitted: Fitted, settings: Settings, path: Path, *, half: bool) -> dict[str, Any]:
     """Saves the weights and makes what is in the file the model that is scored."""
-    if not isinstance(fitted, nits_mlp.FittedNITS) or fitted.model is None:
+    if not isinstance(fitted, FittedNITS) or fitted.model is None:
         raise ValueError("the weights of a mixture cannot be kept; set members to 1, and mix with mix.py.")
     nits_mlp.save(fitted.model, settings, path, half=half)
     stored = nits_mlp.load(path)
-    fitted.log_prob = lambda rows: nits_mlp.score(stored, rows)
+    fitted.log_prob = lambda rows: score(stored, rows)
     place = path.resolve()
     inside = place.is_relative_to(measure.ROOT)
     return {"weights": str(place.relative_to(measure.ROOT) if inside else place), "half": half}
@@ -103,7 +104,7 @@ def record(args: argparse.Namespace, split: Split) -> dict[str, Any]:
         "model": args.model,
         "minutes": args.minutes,
         "seed": args.seed,
-        "settings_name": args.settings if args.model == models.OURS else "rivals",
+        "settings_name": args.settings if args.model in models.ALL_OURS else "rivals",
         "settings": settings,
         "rows": {"train": len(split.train), "columns": int(np.shape(split.train)[1])},
         "parameters": fitted.parameters,

@@ -21,14 +21,14 @@ import rescore
 import run
 import scale
 import tables
-from models import fitted, nits_mlp
+from models import fitted, nits_conv, nits_mlp, nits_training
 
 from nits import datasets
 from nits.datasets import Split
 
 BENCHMARKS = Path(run.__file__).parent
 
-RIVALS = [name for name in models.FAMILIES if name != models.OURS]
+RIVALS = [name for name in models.FAMILIES if name not in models.ALL_OURS]
 MODULES = {"zuko_flows": "zuko", "nflows_flows": "nflows", "sklearn_models": "sklearn"}
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -66,7 +66,7 @@ def split() -> Split:
 def found(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The record of a run of `run.py` for a second, with one test row outside the support."""
     monkeypatch.setattr(datasets, "load", lambda name: split, raising=False)
-    monkeypatch.setattr(nits_mlp, "CHECKPOINTS", tmp_path / "out")
+    monkeypatch.setattr(nits_training, "CHECKPOINTS", tmp_path / "out")
     original = models.settings
     monkeypatch.setattr(models, "settings", lambda *given: {**original(*given), **SMALL["nits-mlp"]})
     weights = tmp_path / "weights.safetensors"
@@ -78,7 +78,7 @@ def found(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict
 
 @pytest.mark.parametrize("dataset", tables.DATASETS)
 def test_settings_cover_every_model(dataset: str) -> None:
-    for model in models.FAMILIES:
+    for model in (models.OURS, *RIVALS):
         settings = models.settings(dataset, model)
         assert settings["source"]
         assert set(SMALL[model]) <= set(settings), model
@@ -116,7 +116,7 @@ def test_record_is_whole_and_checkpoint_kept(found: dict[str, Any], tmp_path: Pa
 
 def test_half_weights_give_the_figure(found: dict[str, Any], tmp_path: Path, split: Split) -> None:
     model = nits_mlp.load(tmp_path / "weights.safetensors")
-    again = run.nats(nits_mlp.score(model, split.test))
+    again = run.nats(nits_training.score(model, split.test))
     assert again["nats_inside"] == pytest.approx(found["test_nats_inside"], abs=1e-6)
     result = tmp_path / "diamonds-nits-mlp-0.02m-seed3.json"
     assert rescore.main([str(result)]) == 0
@@ -268,7 +268,7 @@ def test_ablation_measures_each_change_once(
     split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(datasets, "load", lambda name: split)
-    monkeypatch.setattr(nits_mlp, "CHECKPOINTS", tmp_path / "out")
+    monkeypatch.setattr(nits_training, "CHECKPOINTS", tmp_path / "out")
     original = models.settings
     monkeypatch.setattr(models, "settings", lambda *given: {**original(*given), **SMALL["nits-mlp"]})
     argv = ["diamonds", "--minutes", "0.01", "--only", ablation.BASE, "no hats"]
@@ -289,14 +289,14 @@ def test_ablation_measures_each_change_once(
 
 def test_a_mixture_is_scored_from_its_members(found: dict[str, Any], split: Split, tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
-    alone = nits_mlp.score(nits_mlp.load(path), split.test[1:])
+    alone = nits_training.score(nits_mlp.load(path), split.test[1:])
     np.testing.assert_allclose(mix.score([path, path], split.test[1:]), alone, atol=1e-12)
     other = tmp_path / "other.safetensors"
     model = nits_mlp.load(path)
     for parameter in model.parameters():
         parameter.data.mul_(0.9)
     nits_mlp.save(model, found["settings"], other, half=False)
-    second = nits_mlp.score(nits_mlp.load(other), split.test[1:])
+    second = nits_training.score(nits_mlp.load(other), split.test[1:])
     expected = np.log((np.exp(alone) + np.exp(second)) / 2)
     np.testing.assert_allclose(mix.score([path, other], split.test[1:]), expected, atol=1e-9)
 
@@ -353,3 +353,15 @@ def test_members_share_the_minutes_and_are_mixed() -> None:
     grid = np.stack(np.meshgrid(*[np.linspace(-5, 5, 60)] * 3), -1).reshape(-1, 3).astype(np.float32)
     mass = np.exp(made.log_prob(grid)).sum() * (10 / 59) ** 3
     assert mass == pytest.approx(1, abs=0.1)
+
+
+def test_patches_go_through_convolutions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nits_training, "CHECKPOINTS", tmp_path)
+    rows = np.random.default_rng(0).normal(size=(400, 63)).cumsum(1).astype(np.float32)
+    split = Split("toy", rows[:300], rows[300:350], rows[350:], tuple(map(str, range(63))))
+    chosen = {"pnn": [3], "filters": 4, "blocks": 2, "batch_size": 32, "epochs": 1}
+    made = nits_conv.fit(split, {**models.settings("bsds300", "nits-conv"), **chosen}, 0.5, 0)
+    assert made.epochs == pytest.approx(1, abs=0.1)
+    assert np.isfinite(made.log_prob(split.test)).all()
+    with pytest.raises(ValueError, match="at most 64 pixels, but have 65"):
+        nits_conv.build(65, {})

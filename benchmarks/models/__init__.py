@@ -16,6 +16,7 @@ from nits.datasets import Split
 
 FAMILIES = {
     "nits-mlp": "nits_mlp",
+    "nits-conv": "nits_conv",
     "zuko-nsf": "zuko_flows",
     "zuko-maf": "zuko_flows",
     "zuko-naf": "zuko_flows",
@@ -27,6 +28,7 @@ FAMILIES = {
 """Every model's module."""
 
 OURS = "nits-mlp"
+ALL_OURS = (OURS, "nits-conv")
 PACKAGES = {"zuko_flows": "zuko", "nflows_flows": "nflows", "sklearn_models": "scikit-learn"}
 """The package that a family of rivals comes in."""
 
@@ -54,7 +56,7 @@ def versions(model: str) -> dict[str, str]:
 def settings(dataset: str, model: str, kind: str = "two-core") -> Settings:
     """Returns a model's settings on a data set; the rivals have one set each, whatever the kind."""
     tables = tomllib.loads((SETTINGS / f"{dataset}.toml").read_text(encoding="utf-8"))
-    group = kind if model == OURS else "rivals"
+    group = kind if model in ALL_OURS else "rivals"
     found = tables.get(group, {}).get(model)
     if found is None:
         raise ValueError(

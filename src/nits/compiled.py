@@ -22,11 +22,8 @@ from nits import pnn
 if TYPE_CHECKING:
     from nits.heads import PNNHead
 
-BLOCKS = (128, 1024)
-"""Rows per call, for small and for large batches."""
-
-COLUMNS = 2
-"""Columns per call."""
+BLOCKS = ((8, 32), (2, 128), (2, 1024))
+"""Columns and rows per call: for a few rows, as images have them, for small and for large batches."""
 
 Kernel = Callable[..., Any]
 
@@ -92,12 +89,13 @@ class Inputs(NamedTuple):
 
 
 def _places(columns: int, n: int) -> Iterator[tuple[slice, slice, int]]:
-    """Yields columns two by two, one for each of two cores, and blocks of rows; the last two may overlap."""
-    size = BLOCKS[0] if n < BLOCKS[1] // 2 else BLOCKS[1]
-    for start in range(0, columns, COLUMNS):
-        first = max(0, min(start, columns - COLUMNS))
+    """Yields a few columns and blocks of rows; the last few columns may overlap with those before."""
+    few, small, large = BLOCKS
+    width, size = few if n <= few[1] else small if n < large[1] // 2 else large
+    for start in range(0, columns, width):
+        first = max(0, min(start, columns - width))
         for row in range(0, n, size):
-            yield slice(first, min(first + COLUMNS, columns)), slice(row, min(row + size, n)), size
+            yield slice(first, min(first + width, columns)), slice(row, min(row + size, n)), size
 
 
 def _block(x: Tensor, size: int) -> Tensor:

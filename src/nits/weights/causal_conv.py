@@ -100,7 +100,8 @@ class CausalConv(WeightModel):
         there = self.present.flatten()
         whole[there, :-1] = per_pixel
         whole[there, -1] = 1
-        return whole.view(height, width, -1, features.shape[-1]).permute(3, 2, 0, 1)
+        planes = whole.view(height, width, -1, features.shape[-1]).permute(3, 2, 0, 1)
+        return planes.contiguous(memory_format=torch.channels_last)  # which convolutions are quickest in
 
     def streams(self, x: Tensor, side: Tensor | None) -> Tensor:
         """Runs both streams over (N, C f + 1, H, W); returns both signs of the second, (N, 2F, H, W)."""
