@@ -18,8 +18,10 @@ from typing import Any
 
 import measure
 import models
+import numpy as np
 import run
 import scale
+import torch
 from models import nits_mlp
 from models.fitted import Settings
 
@@ -44,10 +46,15 @@ CHANGES: dict[str, Callable[[Settings], Settings]] = {
     "half the batch": lambda s: {"batch_size": s["batch_size"] // 2},
     "twice the batch": lambda s: {"batch_size": s["batch_size"] * 2},
     "dropout 0.1": lambda s: {"dropout": 0.1},
+    "dropout 0.3": lambda s: {"dropout": 0.3},
     "weight decay 0.01": lambda s: {"weight_decay": 1e-2},
     "no average": lambda s: {"average": 0.0},
+    "longer average": lambda s: {"average": 0.9997},
     "start from noise": lambda s: {"start_from_data": False},
-    "columns reversed": lambda s: {"order": list(range(s["columns"]))[::-1]},
+    "columns reversed": lambda s: {"order": "reversed"},
+    "a random order": lambda s: {"order": "random"},
+    "three members": lambda s: {"members": 3},
+    "whitened": lambda s: {"whiten": True},
 }
 """What is changed in the settings, given those."""
 
@@ -56,7 +63,10 @@ PLOTS = measure.ROOT / "docs" / "images"
 
 def measured(change: str, split: Split, shift: float, settings: Settings, args: Any) -> dict[str, Any]:
     """Trains with one change and returns its validation nats with two standard errors."""
-    changed = {**settings, **CHANGES[change]({**settings, "columns": split.train.shape[1]})}
+    changed = {**settings, **CHANGES[change](settings)}
+    changed = nits_mlp.ordered(changed, split.train.shape[1], args.seed + 1)
+    if args.minutes >= 1:  # shorter runs are not compiled
+        warm_up(split, changed)
     fitted = nits_mlp.fit(split, changed, args.minutes, args.seed)
     found = run.nats(fitted.log_prob(split.validation) + shift)
     return {
@@ -71,6 +81,16 @@ def measured(change: str, split: Split, shift: float, settings: Settings, args: 
         "commit": measure.circumstances()["commit"],
         "history": [[seconds, value + shift] for seconds, value in fitted.history],
     }
+
+
+def warm_up(split: Split, settings: Settings) -> None:
+    """Compiles the kernels that a run needs, so that no change has to wait for what another left ready."""
+    model = nits_mlp.build(nits_mlp.support(split.train[: settings["batch_size"]]), settings)
+    model.compiled = True
+    rows = torch.from_numpy(np.array(split.train[: settings["batch_size"]]))
+    model.log_prob(rows).mean().backward()
+    with torch.no_grad():
+        model.log_prob(rows)
 
 
 def plot(found: dict[str, Any], path: Path) -> None:

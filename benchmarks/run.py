@@ -37,6 +37,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, required=True, help="for training, set-up included")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--settings", choices=KINDS, default=KINDS[0], help="of our models")
+    parser.add_argument(
+        "--order", help="of the columns: random, reversed, or as 2,0,1; instead of the settings'"
+    )
     parser.add_argument("--save", type=Path, help="safetensors file for the weights of nits-mlp")
     parser.add_argument("--half", action="store_true", help="save in float16 and report what that scores")
     args = parser.parse_args(argv)
@@ -92,7 +95,8 @@ def record(args: argparse.Namespace, split: Split) -> dict[str, Any]:
     """Trains, scores, and returns everything there is to say."""
     settings = models.settings(args.dataset, args.model, args.settings)
     if args.model == models.OURS:
-        settings = nits_mlp.ordered(settings, int(np.shape(split.train)[1]), args.seed)
+        order = {"order": args.order} if args.order else {}
+        settings = nits_mlp.ordered({**settings, **order}, int(np.shape(split.train)[1]), args.seed)
     circumstances = measure.circumstances()
     split, shift = scale.scaled(split)
     fitted = models.fit(args.model)(split, settings, args.minutes, args.seed)

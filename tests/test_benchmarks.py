@@ -261,7 +261,8 @@ def test_every_change_of_the_recipe_is_a_setting() -> None:
         changed = change({**settings, "columns": 6})
         assert set(changed) <= set(settings)
         assert name == ablation.BASE or all(settings[key] != value for key, value in changed.items())
-        assert nits_mlp.build(([0.0] * 6, [1.0] * 6), {**settings, **changed}).columns == 6
+        whole = nits_mlp.ordered({**settings, **changed}, 6, 0)
+        assert nits_mlp.build(([0.0] * 6, [1.0] * 6), whole).columns == 6
 
 
 def test_ablation_measures_each_change_once(
@@ -341,6 +342,16 @@ def test_another_scale_is_counted() -> None:
     plain = -0.5 * (((wide.test - mean) / deviation) ** 2).sum(1) - np.log(deviation).sum()
     assert np.allclose(gaussian, plain, atol=1e-3)
     assert scale.scaled(seen) == (seen, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [("reversed", [2, 1, 0]), ("1,2,0", [1, 2, 0]), ([2, 0, 1], [2, 0, 1]), ([], [])]
+)
+def test_an_order_is_spelled_out(order: str | list[int], expected: list[int]) -> None:
+    assert nits_mlp.ordered({"order": order}, 3, 0)["order"] == expected
+    drawn = nits_mlp.ordered({"order": "random"}, 9, 0)["order"]
+    assert sorted(drawn) == list(range(9))
+    assert drawn != nits_mlp.ordered({"order": "random"}, 9, 1)["order"]
 
 
 def test_members_share_the_minutes_and_are_mixed() -> None:

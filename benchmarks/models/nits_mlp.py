@@ -35,9 +35,14 @@ class Shape:
 
 def ordered(settings: Settings, columns: int, seed: int) -> Settings:
     """Returns the settings with the order spelled out: "random" is drawn from the seed."""
-    if settings["order"] != "random":
-        return settings
-    return {**settings, "order": np.random.default_rng(seed).permutation(columns).tolist()}
+    order = settings["order"]
+    if order == "random":
+        order = np.random.default_rng(seed).permutation(columns).tolist()
+    elif order == "reversed":
+        order = list(range(columns))[::-1]
+    elif isinstance(order, str):
+        order = [int(part) for part in order.split(",")]
+    return {**settings, "order": order}
 
 
 def support(train: Rows) -> tuple[list[float], list[float]]:
