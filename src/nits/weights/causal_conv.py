@@ -2,7 +2,8 @@
 
 Columns are the channels of pixels, in reading order: rows, pixels of a row, channels of a pixel. θ of a
 channel depends on the pixels before, through two streams of gated residual blocks, and on the channels
-before it of its own pixel, through a small layer at the end.
+before it of its own pixel, through a small layer at the end. Both, and the four neighbours before, also have
+a straight way to θ: an image is close to a straight line through them, and that need not wait for the blocks.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ class CausalConv(WeightModel):
         self.last_weight = nn.Parameter(
             torch.randn(shape[0], self.outputs[0], 2 * filters) * 0.5 / (2 * filters) ** 0.5
         )
+        near = [(4 * shape[0] + c) * self.inputs[0] for c in range(shape[0])]
+        self.direct = nn.ParameterList(torch.randn(self.outputs[0], n) * 0.1 / n**0.5 for n in near)
         self.last_bias = nn.Parameter(torch.zeros(sum(self.outputs)))
         cached = 4 * (8 * blocks * filters + read) * shape[1] * shape[2]  # bytes per image
         self.sampled_at_once = max(16, CACHE_BYTES // cached)
@@ -122,7 +125,8 @@ class CausalConv(WeightModel):
         side = None if context is None else context.t()[:, :, None, None].expand(-1, -1, *self.shape[1:])
         mixed = self.mix(self.streams(x, side)).chunk(self.shape[0], 1)
         pixels = [self._pixels(self._with_channels(c, h, x)) for c, h in enumerate(mixed)]
-        parts = [self.theta_of(c, h) for c, h in enumerate(pixels)]
+        near = self._pixels(torch.cat([*neighbours(x[:, :-1]), x[:, :-1]], 1))
+        parts = [self.theta_of(c, h, near) for c, h in enumerate(pixels)]
         theta = torch.stack(parts, 1).flatten(0, 2)  # (pixels, C, P, N) → (D P, N)
         return theta + self.last_bias.unsqueeze(1)
 
@@ -134,10 +138,13 @@ class CausalConv(WeightModel):
         """Returns (N, F, H, W) as (pixels, F, N), those pixels only that are there."""
         return h.permute(2, 3, 1, 0).flatten(0, 1)[self.present.flatten()]
 
-    def theta_of(self, c: int, h: Tensor) -> Tensor:
-        """Maps features of channel c, shape (…, F, N), to its weights less their bias, shape (…, P, N)."""
-        both = functional.elu(torch.cat([h, -h], -2))
-        return self.last_weight[c] @ both
+    def theta_of(self, c: int, h: Tensor, near: Tensor) -> Tensor:
+        """Maps features of channel c, shape (…, F, N), to its weights less their bias, shape (…, P, N).
+
+        near: What the neighbours and then the pixel's own channels are, shape (…, 5 C f, N).
+        """
+        both, direct = functional.elu(torch.cat([h, -h], -2)), self.direct[c]
+        return self.last_weight[c] @ both + direct @ near[..., : direct.shape[1], :]
 
     def stepper(self, n: int, context: Tensor | None = None) -> ConvStepper:
         """Starts the evaluation of n images pixel by pixel, at the cost of about one forward pass in all."""
@@ -146,13 +153,20 @@ class CausalConv(WeightModel):
     def start_at(self, theta: Tensor) -> None:
         """Makes the output a constant per column; its weights are free to grow from zero."""
         with torch.no_grad():
-            self.last_weight.zero_()
+            for weight in (self.last_weight, *self.direct):
+                weight.zero_()
             self.last_bias.copy_(theta)
 
 
 def gated(blocks: nn.ModuleList) -> Iterator[Gated]:
     """Yields the blocks, known for what they are."""
     return (block for block in blocks if isinstance(block, Gated))
+
+
+def neighbours(x: Tensor) -> list[Tensor]:
+    """Returns images moved by one pixel: the neighbours to the left, above left, above, above right."""
+    left, right = shifted_right(x), functional.pad(x[:, :, :, 1:], (0, 1))
+    return [left, shifted_down(left), shifted_down(x), shifted_down(right)]
 
 
 def shifted_down(x: Tensor) -> Tensor:
@@ -207,7 +221,15 @@ class ConvStepper:
             h = h + self.model.channels[c - 1](self.x[:, : c * f, i, j])
         width = self.model.outputs[0]
         bias = self.model.last_bias[self.column * width : (self.column + 1) * width]
-        return self.model.theta_of(c, h.t()) + bias.unsqueeze(1)
+        return self.model.theta_of(c, h.t(), self._near(i, j).t()) + bias.unsqueeze(1)
+
+    def _near(self, i: int, j: int) -> Tensor:
+        """Returns what the neighbours of a pixel and its own channels so far are, shape (N, 5 C f)."""
+        x, none = self.x[:, :-1], self.x.new_zeros(self.n, self.x.shape[1] - 1)
+        width = self.model.shape[2]
+        places = ((i, j - 1), (i - 1, j - 1), (i - 1, j), (i - 1, j + 1), (i, j))
+        found = [x[:, :, a, b] if a >= 0 and 0 <= b < width else none for a, b in places]
+        return torch.cat(found, 1)
 
     def feed(self, features: Tensor) -> None:
         """Takes the features of that column, shape (inputs, N)."""

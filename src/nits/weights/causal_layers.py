@@ -15,7 +15,7 @@ from torch.nn import functional
 
 def both_signs(x: Tensor) -> Tensor:
     """Returns elu(x) and elu(−x), side by side: (N, F, …) becomes (N, 2F, …)."""
-    return functional.elu(torch.cat([x, -x], 1))
+    return functional.elu(torch.cat([x, -x], 1), inplace=True)
 
 
 class Down(nn.Module):
