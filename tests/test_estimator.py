@@ -2,6 +2,7 @@
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import nits
 from mixed_table import mixed, small
 from nits import NITSDensity
 
@@ -150,6 +152,19 @@ def test_it_learns() -> None:
     score = NITSDensity(max_steps=700, random_state=0).fit(both[:1500]).score(both[1500:])
     exact = -math.log(2 * math.pi * math.e) + math.log(10)
     assert exact - 0.15 < score < exact + 0.1
+
+
+def test_whitening_finds_columns_that_nearly_determine_one_another(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = np.cumsum(rng.normal(size=(600, 4)) * (5.0, 0.1, 0.1, 0.1), 1) + 7
+    plain, white = (NITSDensity(max_steps=60, random_state=0, whiten=w).fit(x[:500]) for w in (False, True))
+    assert white.score(x[500:]) > plain.score(x[500:]) + 1
+    white.save(tmp_path / "m.nits")
+    again = nits.load(tmp_path / "m.nits")
+    assert np.array_equal(again.score_samples(x), white.score_samples(x))
+    assert np.corrcoef(again.sample(300, random_state=0).T)[0, 3] > 0.99
+    with pytest.raises(ValueError, match="must be real ones without limits, atoms or holes"):
+        NITSDensity(whiten=True, support={"x0": (0.0, 99.0)}).fit(x)
 
 
 def test_weights_of_rows_matter() -> None:

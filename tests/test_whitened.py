@@ -94,7 +94,7 @@ def test_given_values_are_kept_to_the_last_digit_and_seen() -> None:
     "head", [Continuous(0.0, 1.0), Quantized(0.0, 1.0, 4), Continuous(optional=True)], ids=str
 )
 def test_other_columns_are_refused(head: nits.heads.Head) -> None:
-    with pytest.raises(ValueError, match="whitened columns must be real ones without ends or holes"):
+    with pytest.raises(ValueError, match="whitened columns must be real ones without limits, atoms or holes"):
         Whitened.mlp([Continuous(), head], hidden=8, blocks=1)
 
 

@@ -65,6 +65,7 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--order", type=_names, help="columns in the order in which they are modelled")
     verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument("--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH")
+    verb.add_argument("--whiten", action="store_true", help="for real columns close to straight lines")
     verb.add_argument("--pool-below", type=int, default=0, help="rows below which categories are pooled")
     verb.add_argument("--validation-fraction", type=float, default=0.1)
     verb.add_argument("--seed", type=int, default=0)

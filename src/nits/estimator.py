@@ -23,6 +23,7 @@ from nits.schedules import Recipe
 from nits.schema import Schema, Support
 from nits.training import fit as train
 from nits.validate import checked_frame, checked_weight
+from nits.whitened import Whitened
 
 SCORED_AT_ONCE = 8192
 
@@ -38,6 +39,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     hidden, blocks, dropout, learning_rate: Size of the weight model, and the rate at which it learns; by
         default they follow the table's size.
     pnn: Hidden layers of each column's PNN.
+    whiten: Whether to model what straight lines in the columns before leave over: for tables of nothing but
+        real columns that nearly determine one another.
     max_minutes, max_steps: The budget; by default so many steps as suit the table.
     validation_fraction: Share of the rows that decide when to stop.
     random_state: Seed of everything that is random.
@@ -56,6 +59,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         blocks: int | None = None,
         dropout: float | None = None,
         pnn: tuple[int, ...] = (16, 16),
+        whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,
         max_steps: int | None = None,
@@ -72,6 +76,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.blocks = blocks
         self.dropout = dropout
         self.pnn = pnn
+        self.whiten = whiten
         self.learning_rate = learning_rate
         self.max_minutes = max_minutes
         self.max_steps = max_steps
@@ -101,7 +106,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         read = [column.head(tuple(self.pnn), plan.knots) for column in self.context_schema_.columns]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.model_ = NITS.mlp(
+            self.model_ = (Whitened if self.whiten else NITS).mlp(
                 heads,
                 hidden=self.hidden or plan.hidden,
                 blocks=plan.blocks if self.blocks is None else self.blocks,

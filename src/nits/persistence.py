@@ -22,6 +22,7 @@ from nits import atomic
 from nits.model import NITS
 from nits.reading import Reading
 from nits.schema import Schema
+from nits.whitened import Whitened
 
 FORMAT = 1
 """Version of the layout: a file of a later one is refused."""
@@ -62,6 +63,7 @@ def description(estimator: Any) -> dict[str, Any]:
             "dropout": model.weights.dropout,
             "order": model.order.tolist(),
             "pnn": list(estimator.pnn),
+            "whiten": isinstance(model, Whitened),
             "knots": estimator.knots_,
         },
         "training": history,
@@ -181,7 +183,7 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     estimator.context_reading_ = Reading(read) if read else None
     if estimator.context_reading_ is not None and "context.knots" in tensors:
         estimator.context_reading_.knots.copy_(tensors["context.knots"])
-    estimator.model_ = NITS.mlp(
+    estimator.model_ = (Whitened if shape.get("whiten") else NITS).mlp(
         [column.head(pnn, knots) for column in estimator.schema_.columns],
         hidden=shape["hidden"],
         blocks=shape["blocks"],

@@ -41,7 +41,8 @@ class Whitened(NITS):
         for head in self.heads:
             if head.kind[0] != "continuous" or head.optional or not head.low == -head.high == -math.inf:
                 raise ValueError(
-                    f"whitened columns must be real ones without ends or holes, but one is {head}; use NITS."
+                    f"whitened columns must be real ones without limits, atoms or holes, but one is {head}; "
+                    "do without whitening."
                 )
         self.register_buffer("mean", torch.zeros(self.columns))
         self.register_buffer("factor", torch.eye(self.columns))

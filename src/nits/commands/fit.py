@@ -35,6 +35,7 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         pool_below=args.pool_below,
         context=args.context or None,
         order=args.order,
+        whiten=args.whiten,
         max_minutes=args.max_minutes,
         max_steps=args.max_steps,
         validation_fraction=args.validation_fraction,

@@ -15,7 +15,7 @@ from nits import atomic, image_arrays
 from nits.image_estimator import NITSImages
 from nits.progress import Counter
 
-FOR_TABLES = ("context", "drop", "order", "kind", "support", "pool_below")
+FOR_TABLES = ("context", "drop", "order", "kind", "support", "whiten", "pool_below")
 FOR_PICTURES = ("size", "pnn", "dequantize", "checkpoint")
 AT_ONCE = 64
 SHOWN = 16
