@@ -32,7 +32,16 @@ RIVALS = [name for name in models.FAMILIES if name not in models.ALL_OURS]
 MODULES = {"zuko_flows": "zuko", "nflows_flows": "nflows", "sklearn_models": "sklearn"}
 
 SMALL: dict[str, dict[str, Any]] = {
-    "nits-mlp": {"members": 1, "pnn": [4, 4], "hidden": 16, "blocks": 1, "dropout": 0.0, "batch_size": 64},
+    "nits-mlp": {
+        "members": 1,
+        "whiten": False,
+        "knots": 32,
+        "pnn": [4, 4],
+        "hidden": 16,
+        "blocks": 1,
+        "dropout": 0.0,
+        "batch_size": 64,
+    },
     "zuko-nsf": {"transforms": 1, "hidden": [16], "batch_size": 64},
     "zuko-maf": {"transforms": 1, "hidden": [16], "batch_size": 64},
     "zuko-naf": {"transforms": 1, "hidden": [16], "signal": 4, "monotone_hidden": [8], "batch_size": 64},
