@@ -143,7 +143,8 @@ class CausalConv(WeightModel):
 
         near: What the neighbours and then the pixel's own channels are, shape (…, 5 C f, N).
         """
-        both, direct = functional.elu(torch.cat([h, -h], -2)), self.direct[c]
+        both = functional.elu(torch.cat([h, -h], -2))
+        direct: Tensor = self.direct[c]
         return self.last_weight[c] @ both + direct @ near[..., : direct.shape[1], :]
 
     def stepper(self, n: int, context: Tensor | None = None) -> ConvStepper:
