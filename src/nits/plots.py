@@ -125,7 +125,7 @@ def surprise(images: NDArray[np.uint8], bits: NDArray[np.float64]) -> Any:
     per_pixel = bits if bits.ndim == 3 else bits.sum(3)
     most = max(
         4.0, float(np.quantile(per_pixel, 0.97))
-    )  # a pixel may need hundreds, which would hide the rest
+    )  # one pixel may need hundreds of bits
     for above, below, image, each in zip(*axes, images, per_pixel, strict=True):
         above.imshow(image, cmap="gray", vmin=0, vmax=255)
         shown = below.imshow(each, cmap="magma", vmin=0, vmax=most)
