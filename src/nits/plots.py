@@ -123,9 +123,7 @@ def surprise(images: NDArray[np.uint8], bits: NDArray[np.float64]) -> Any:
     count = len(images)
     figure, axes = pyplot.subplots(2, count, figsize=(1.1 * count + 1, 2.6), squeeze=False)
     per_pixel = bits if bits.ndim == 3 else bits.sum(3)
-    most = max(
-        4.0, float(np.quantile(per_pixel, 0.97))
-    )  # one pixel may need hundreds of bits
+    most = max(4.0, float(np.quantile(per_pixel, 0.97)))  # one pixel may need hundreds of bits
     for above, below, image, each in zip(*axes, images, per_pixel, strict=True):
         above.imshow(image, cmap="gray", vmin=0, vmax=255)
         shown = below.imshow(each, cmap="magma", vmin=0, vmax=most)
