@@ -1,7 +1,7 @@
 """Scores the mixture, in equal parts, of models whose weights have been kept.
 
-    python benchmarks/mix.py power benchmarks/weights/power-nits-mlp-{10m,58m}-seed0.safetensors
-        → benchmarks/results/power-nits-mixture-68m-seed0.json
+    python benchmarks/mix.py power benchmarks/weights/power-nits-mlp-*.safetensors
+        → benchmarks/results/power-nits-mixture-108m-seed0.json
 
 Its minutes are the sum of its members'. A mixture of exact densities is exact, and nothing is trained.
 """
