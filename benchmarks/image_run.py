@@ -20,8 +20,6 @@ from typing import Any
 
 import measure
 import models
-import numpy as np
-from numpy.typing import NDArray
 
 from nits import NITSImages, datasets, image_arrays
 from nits.commands.pictures import write_png
@@ -72,17 +70,12 @@ def estimator(chosen: dict[str, Any], args: argparse.Namespace, images: int) -> 
     )
 
 
-def pictures(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Returns (N, C, H, W) as users have images."""
-    return pixels[:, 0] if pixels.shape[1] == 1 else np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
-
-
 def record(args: argparse.Namespace) -> dict[str, Any]:
     """Trains, scores, and returns everything there is to say."""
     chosen = settings(args.dataset, args.head)
     circumstances = measure.circumstances()
     images = LOADERS[args.dataset](args.path)
-    train, test = pictures(images.train), pictures(images.test[: args.test_images])
+    train, test = map(image_arrays.as_given, (images.train, images.test[: args.test_images]))
     model = estimator(chosen, args, len(train))
     begun = time.monotonic()
     model.fit(train)

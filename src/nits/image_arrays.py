@@ -71,8 +71,12 @@ def rows(pixels: Pixels) -> Tensor:
 
 def pictures(numbers: Tensor, shape: Shape) -> NDArray[Any]:
     """Returns rows as (N, H, W), or (N, H, W, C) if there are several channels."""
-    found: NDArray[Any] = to_images(numbers, shape).numpy()
-    return found[:, 0] if shape[0] == 1 else np.ascontiguousarray(found.transpose(0, 2, 3, 1))
+    return as_given(to_images(numbers, shape).numpy())
+
+
+def as_given(images: NDArray[Any]) -> NDArray[Any]:
+    """Returns images, shape (N, C, H, W), as users have them: see above."""
+    return images[:, 0] if images.shape[1] == 1 else np.ascontiguousarray(images.transpose(0, 2, 3, 1))
 
 
 def first_pixels(known: Any, shape: Shape) -> Tensor:

@@ -66,7 +66,7 @@ def score(args: argparse.Namespace, model: NITSImages) -> int:
     if args.per_column:
         raise ValueError("--per-column is for tables, but this is a model of images; see nits plot.")
     names, pixels = read_folder(Path(args.table))
-    images = pixels[:, 0] if pixels.shape[1] == 1 else pixels.transpose(0, 2, 3, 1)
+    images = image_arrays.as_given(pixels)
     total = 0.0
     with files.written(args.output) as writer, _counter(args, len(names)) as counter:
         for start in range(0, len(names), AT_ONCE):
@@ -148,7 +148,7 @@ def plot(args: argparse.Namespace, model: NITSImages) -> int:
     if model.classes_ is not None:
         raise ValueError("plots are of joint densities, but this model has labels; score it instead.")
     pixels = image_arrays.read(args.table, model.shape_)[:SHOWN]
-    images = pixels[:, 0] if pixels.shape[1] == 1 else pixels.transpose(0, 2, 3, 1)
+    images = image_arrays.as_given(pixels)
     upper = np.zeros(model.shape_[1:], bool)
     upper[: model.shape_[1] // 2] = True
     folder = Path(args.output)
