@@ -24,6 +24,7 @@ import scale
 import torch
 from models import nits_mlp
 from models.fitted import Settings
+from models.orders import ordered
 
 from nits import datasets
 from nits.datasets import Split
@@ -50,9 +51,11 @@ CHANGES: dict[str, Callable[[Settings], Settings]] = {
     "weight decay 0.01": lambda s: {"weight_decay": 1e-2},
     "no average": lambda s: {"average": 0.0},
     "longer average": lambda s: {"average": 0.9997},
+    "constant rate, longer average": lambda s: {"floor": 1.0, "average": 0.9997},
     "start from noise": lambda s: {"start_from_data": False},
     "columns reversed": lambda s: {"order": "reversed"},
     "a random order": lambda s: {"order": "random"},
+    "a greedy order": lambda s: {"order": "greedy"},
     "three members": lambda s: {"members": 3},
     "whitened": lambda s: {"whiten": True},
 }
@@ -64,7 +67,7 @@ PLOTS = measure.ROOT / "docs" / "images"
 def measured(change: str, split: Split, shift: float, settings: Settings, args: Any) -> dict[str, Any]:
     """Trains with one change and returns its validation nats with two standard errors."""
     changed = {**settings, **CHANGES[change](settings)}
-    changed = nits_mlp.ordered(changed, split.train.shape[1], args.seed + 1)
+    changed = ordered(changed, split.train, args.seed + 1)
     if args.minutes >= 1:  # shorter runs are not compiled
         warm_up(split, changed)
     fitted = nits_mlp.fit(split, changed, args.minutes, args.seed)

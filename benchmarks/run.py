@@ -22,6 +22,7 @@ import scale
 from models import nits_mlp
 from models.fitted import Fitted, Rows, Settings, Values
 from models.nits_training import FittedNITS, score
+from models.orders import ordered
 
 from nits import datasets
 from nits.datasets import Split
@@ -38,7 +39,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--settings", choices=KINDS, default=KINDS[0], help="of our models")
     parser.add_argument(
-        "--order", help="of the columns: random, reversed, or as 2,0,1; instead of the settings'"
+        "--order", help="of the columns: random, reversed, greedy, or as 2,0,1; instead of the settings'"
     )
     parser.add_argument("--save", type=Path, help="safetensors file for the weights of nits-mlp")
     parser.add_argument("--half", action="store_true", help="save in float16 and report what that scores")
@@ -96,7 +97,7 @@ def record(args: argparse.Namespace, split: Split) -> dict[str, Any]:
     settings = models.settings(args.dataset, args.model, args.settings)
     if args.model == models.OURS:
         order = {"order": args.order} if args.order else {}
-        settings = nits_mlp.ordered({**settings, **order}, int(np.shape(split.train)[1]), args.seed)
+        settings = ordered({**settings, **order}, split.train, args.seed)
     circumstances = measure.circumstances()
     split, shift = scale.scaled(split)
     fitted = models.fit(args.model)(split, settings, args.minutes, args.seed)

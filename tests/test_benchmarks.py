@@ -21,7 +21,7 @@ import rescore
 import run
 import scale
 import tables
-from models import fitted, nits_conv, nits_mlp, nits_training
+from models import fitted, nits_conv, nits_mlp, nits_training, orders
 
 from nits import datasets
 from nits.datasets import Split
@@ -56,9 +56,9 @@ def small(dataset: str, model: str, kind: str = "two-core") -> dict[str, Any]:
     return {**models.settings(dataset, model, kind), **SMALL[model]}
 
 
-def rows(count: int, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Three columns that depend on each other, read-only as a memory-mapped file is."""
-    values = np.random.default_rng(seed).standard_normal((count, 3)).cumsum(1).astype(np.float32)
+def rows(count: int, seed: int, columns: int = 3) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Columns that depend on each other, read-only as a memory-mapped file is."""
+    values = np.random.default_rng(seed).standard_normal((count, columns)).cumsum(1).astype(np.float32)
     values.flags.writeable = False
     return values
 
@@ -270,7 +270,7 @@ def test_every_change_of_the_recipe_is_a_setting() -> None:
         changed = change({**settings, "columns": 6})
         assert set(changed) <= set(settings)
         assert name == ablation.BASE or all(settings[key] != value for key, value in changed.items())
-        whole = nits_mlp.ordered({**settings, **changed}, 6, 0)
+        whole = orders.ordered({**settings, **changed}, rows(50, 0, 6), 0)
         assert nits_mlp.build(([0.0] * 6, [1.0] * 6), whole).columns == 6
 
 
@@ -357,10 +357,19 @@ def test_another_scale_is_counted() -> None:
     ("order", "expected"), [("reversed", [2, 1, 0]), ("1,2,0", [1, 2, 0]), ([2, 0, 1], [2, 0, 1]), ([], [])]
 )
 def test_an_order_is_spelled_out(order: str | list[int], expected: list[int]) -> None:
-    assert nits_mlp.ordered({"order": order}, 3, 0)["order"] == expected
-    drawn = nits_mlp.ordered({"order": "random"}, 9, 0)["order"]
+    assert orders.ordered({"order": order}, rows(9, 0), 0)["order"] == expected
+    wide = np.zeros((4, 9), np.float32)
+    drawn = orders.ordered({"order": "random"}, wide, 0)["order"]
     assert sorted(drawn) == list(range(9))
-    assert drawn != nits_mlp.ordered({"order": "random"}, 9, 1)["order"]
+    assert drawn != orders.ordered({"order": "random"}, wide, 1)["order"]
+
+
+def test_a_greedy_order_follows_what_columns_say_of_one_another() -> None:
+    noise = np.random.default_rng(0).normal(size=(5000, 5))
+    hub = noise[:, 0]
+    close, far = hub + 0.1 * noise[:, 1], np.exp(hub + 0.5 * noise[:, 2])
+    table = np.stack([noise[:, 3], far, hub, close, np.ones(5000)], 1).astype(np.float32)
+    assert orders.ordered({"order": "greedy"}, table, 0)["order"][:3] in ([2, 3, 1], [3, 2, 1])
 
 
 def test_members_share_the_minutes_and_are_mixed() -> None:

@@ -33,18 +33,6 @@ class Shape:
     order: list[int]
 
 
-def ordered(settings: Settings, columns: int, seed: int) -> Settings:
-    """Returns the settings with the order spelled out: "random" is drawn from the seed."""
-    order = settings["order"]
-    if order == "random":
-        order = np.random.default_rng(seed).permutation(columns).tolist()
-    elif order == "reversed":
-        order = list(range(columns))[::-1]
-    elif isinstance(order, str):
-        order = [int(part) for part in order.split(",")]
-    return {**settings, "order": order}
-
-
 def support(train: Rows) -> tuple[list[float], list[float]]:
     """Returns both ends of every column: the range of the training rows, widened by 2 % of it."""
     low = np.min([part.min(0) for part in chunks(train, 65536)], 0).astype(np.float64)
