@@ -118,7 +118,9 @@ def plot(found: dict[str, Any], path: Path) -> None:
     low = min(values for _, values in results[BASE]["history"])
     curves.set(xlabel="seconds, set-up included", ylabel="validation nats", ylim=(max(low, base - 0.5), None))
     curves.legend(loc="lower right")
-    figure.suptitle(f"{found['dataset']}, {found['minutes']:g} minutes on two cores")
+    threads = found["hardware"]["threads"]
+    cores = "one core" if threads == 1 else f"{threads} cores"
+    figure.suptitle(f"{found['dataset']}, {found['minutes']:g} minutes on {cores}")
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)

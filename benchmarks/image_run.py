@@ -81,7 +81,8 @@ def record(args: argparse.Namespace) -> dict[str, Any]:
     model.fit(train)
     seconds = time.monotonic() - begun
     model.save(OUT / f"{args.dataset}-{args.head}-{args.minutes:g}m-seed{args.seed}.nits")
-    bits = -model.score_samples(test) / (model.model_.columns * math.log(2))
+    per_bit = model.model_.columns * math.log(2)
+    bits = -model.score_samples(test) / per_bit
     history = model.history_
     return {
         **circumstances,
@@ -100,7 +101,7 @@ def record(args: argparse.Namespace) -> dict[str, Any]:
         "test_images": len(bits),
         "samples": _grid(model, chosen["sampled"], args),
         "history": [
-            {"seconds": s, "validation_bits_per_dim": model._bits(v)}
+            {"seconds": s, "validation_bits_per_dim": -v / per_bit}
             for s, v in zip(history["seconds"], history["validation"], strict=True)
         ],
     }

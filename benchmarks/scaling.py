@@ -1,6 +1,6 @@
 """How the time to score and to sample grows with columns, rows, width and threads.
 
-    python benchmarks/scaling.py [--rounds 5]   writes results/scaling.json and plots/scaling.png, .svg
+    python benchmarks/scaling.py [--rounds 5]   writes results/scaling.json and docs/images/scaling.png, .svg
 
 Every line is a power law fitted by least squares to the medians of sizes that are timed in turn.
 """

@@ -1,6 +1,6 @@
 """How fast NITS-MLP is beside the plain way and beside flows with as many weights, as ratios within one run.
 
-    python benchmarks/speed.py [--rounds 7]     writes results/speed.json and plots/speed.png, .svg
+    python benchmarks/speed.py [--rounds 7]     writes results/speed.json and docs/images/speed.png, .svg
 
 Rows per second trained, scored and sampled, for 63 and for 6 columns; peak memory of training, which is read
 from Linux's /proc; and the time that an import takes.

@@ -1,6 +1,6 @@
 """Draws results/speed.json and results/scaling.json, those of the two that exist.
 
-python benchmarks/speed_plot.py     writes benchmarks/plots/speed.png, .svg, scaling.png and .svg
+python benchmarks/speed_plot.py     writes docs/images/speed.png, .svg, scaling.png and .svg
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 ROOT = Path(__file__).resolve().parent
-RESULTS, PLOTS = ROOT / "results", ROOT / "plots"
+RESULTS, PLOTS = ROOT / "results", ROOT.parent / "docs" / "images"
 
 Results = dict[str, Any]
 

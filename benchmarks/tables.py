@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import ablation
 import measure
+from markup import minus, table
+from speed_table import speed_tables
 
 Record = dict[str, Any]
 
@@ -79,7 +81,7 @@ def published(dataset: str, model: str) -> str:
     method = SAME_METHOD.get(model)
     if method is None or dataset not in PUBLISHED_ON:
         return "–"
-    return _minus(PUBLISHED[method][PUBLISHED_ON.index(dataset)])
+    return minus(PUBLISHED[method][PUBLISHED_ON.index(dataset)])
 
 
 def figure(record: Record) -> str:
@@ -89,7 +91,7 @@ def figure(record: Record) -> str:
     )
     if value is None or error is None:
         return "not finite"
-    text = _minus(f"{value:.3f} ± {error:.3f}")
+    text = minus(f"{value:.3f} ± {error:.3f}")
     return f"{text} ({outside} of {record['test_rows']:,} rows outside)" if outside else text
 
 
@@ -106,7 +108,7 @@ def full_table(records: list[Record]) -> str:
         "epochs",
         "paper, published on other hardware",
     )
-    return _table(head, (line for dataset in DATASETS for line in _full_lines(dataset, records)))
+    return table(head, (line for dataset in DATASETS for line in _full_lines(dataset, records)))
 
 
 def _full_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
@@ -132,7 +134,7 @@ def _full_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
 def short_table(records: list[Record]) -> str:
     """Returns one line per data set that was run and budget: ours, and the best rival of the same minutes."""
     head = ("test nats", "minutes", OURS, "best rival", "paper, published on other hardware")
-    return _table(head, (line for dataset in DATASETS for line in _short_lines(dataset, records)))
+    return table(head, (line for dataset in DATASETS for line in _short_lines(dataset, records)))
 
 
 def _short_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
@@ -161,22 +163,13 @@ def _comparable(record: Record) -> float:
     return float("-inf") if value is None else float(value)
 
 
-def _table(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
-    rows = [head, ("---",) * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def _minus(text: str) -> str:
-    return text.replace("-", "−")
-
-
-def replaced(text: str, table: str, name: str) -> str:
+def replaced(text: str, made: str, name: str) -> str:
     """Returns the text with the table between its markers."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{name} must have the lines {BEGIN} and {END}, but lacks one; add it.")
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+    return f"{before}{BEGIN}\n{made}\n{END}{after}"
 
 
 def ablation_table(results: Path) -> str:
@@ -192,7 +185,7 @@ def ablation_table(results: Path) -> str:
         for change in ablation.CHANGES
         if any(change in search["results"] for search in searches)
     ]
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def _change(results: Record, change: str) -> str:
@@ -200,7 +193,7 @@ def _change(results: Record, change: str) -> str:
         return "–"
     value, base = (results[name]["validation_nats"] for name in (change, ablation.BASE))
     difference = "" if change == ablation.BASE else f" ({value - base:+.3f})"
-    return _minus(f"{value:.3f}{difference}")
+    return minus(f"{value:.3f}{difference}")
 
 
 def command_line_table(results: Path) -> str:
@@ -212,12 +205,12 @@ def command_line_table(results: Path) -> str:
         parts = [found[name] for name in ("all_columns", "numeric_columns", "gaussian_mixture")]
         name = path.stem.removeprefix("command-line-")
         lines.append((name, f"{found['minutes']:g}", *map(_held_out, parts)))
-    return _table(head, lines) if lines else "No table has been measured on this version yet."
+    return table(head, lines) if lines else "No table has been measured on this version yet."
 
 
 def _held_out(part: Record) -> str:
     outside = part.get("rows_outside", 0)
-    text = _minus(f"{part['nats']:.2f} ± {part['two_standard_errors']:.2f}")
+    text = minus(f"{part['nats']:.2f} ± {part['two_standard_errors']:.2f}")
     return f"{text} ({outside} of {part['rows']:,} rows outside)" if outside else text
 
 
@@ -237,7 +230,7 @@ def image_table(results: Path) -> str:
         )
         for r in found
     ]
-    return _table(head, lines) if lines else "No set of images has been measured on this version yet."
+    return table(head, lines) if lines else "No set of images has been measured on this version yet."
 
 
 PLACES: dict[str, Callable[[Path], str]] = {
@@ -246,6 +239,7 @@ PLACES: dict[str, Callable[[Path], str]] = {
     "docs/recipe.md": ablation_table,
     "docs/tables.md": command_line_table,
     "docs/image-models.md": image_table,
+    "docs/speed.md": speed_tables,
 }
 
 
@@ -258,11 +252,11 @@ def main(argv: list[str] | None = None, root: Path = measure.ROOT) -> int:
     check = parser.parse_args(argv).check
     results = root / "benchmarks" / "results"
     stale = 0
-    for name, table in PLACES.items():
+    for name, made in PLACES.items():
         path = root / name
         old = path.read_text(encoding="utf-8")
         try:
-            new = replaced(old, table(results), name)
+            new = replaced(old, made(results), name)
         except ValueError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2

@@ -20,6 +20,7 @@ import scaling
 import speed
 import speed_plot
 import speed_programs
+import speed_table
 from speed_programs import Size
 
 import nits
@@ -203,9 +204,13 @@ def spread(middle: float) -> dict[str, float]:
 @pytest.fixture
 def made_up(tmp_path: Path) -> Path:
     over = {"plain": spread(12.0), "zuko-nsf": spread(0.7)}
+    speeds = {"nits-mlp": spread(4321.0), "zuko-nsf": spread(6000.0)}
     races: dict[str, Any] = {
-        name: {"columns": {"63": {"ours_over": over}, "6": {"ours_over": over}}} for name in speed_plot.RACES
+        name: {"columns": {key: {"ours_over": over, "rows_per_s": speeds} for key in ("63", "6")}}
+        for name in speed_plot.RACES
     }
+    memory = {"nits-mlp": 512.4, "zuko-nsf": 90.0}
+    races["training_memory"] = {"columns": {"63": memory, "6": memory}}
     line = {"seconds": [spread(0.1), spread(0.2), spread(0.4)], "exponent": 1.0}
     sweep = {"work": "scoring", "against": "rows N", "sizes": [1, 2, 4], "threads": {"1": line, "2": line}}
     (tmp_path / "speed.json").write_text(json.dumps({"results": races}))
@@ -229,6 +234,18 @@ def test_plots_show_what_the_results_say(made_up: Path) -> None:
     results = json.loads((made_up / "scaling.json").read_text())["results"]
     titles = {axes.get_title() for axes in speed_plot.scaling_figure(results).axes}
     assert titles == {"scoring: exponent 1.00 (1 thread), 1.00 (2 threads)"}
+
+
+def test_tables_say_what_the_results_say(made_up: Path) -> None:
+    races, costs, powers = speed_table.speed_tables(made_up).split("\n\n")
+    assert races.splitlines()[2] == "| plain |" + " **12** (10.8 … 14.4) |" * 6
+    assert costs.splitlines()[2] == "| nits-mlp |" + " 4,321 |" * 6 + " 512 | 512 |"
+    assert powers.splitlines()[0] == "| time grows with the power | 1 thread | 2 threads |"
+    assert powers.splitlines()[2] == "| scoring, 1 … 4 rows N | 1.00 | 1.00 |"
+
+
+def test_speed_that_was_not_measured_is_said(tmp_path: Path) -> None:
+    assert speed_table.speed_tables(tmp_path) == speed_table.NONE
 
 
 def test_results_that_do_not_exist_are_not_drawn(tmp_path: Path) -> None:
