@@ -22,6 +22,7 @@ FAMILIES = {
     "zuko-naf": "zuko_flows",
     "nflows-rq-autoregressive": "nflows_flows",
     "nflows-rq-coupling": "nflows_flows",
+    "flowjax-nsf": "flowjax_flows",
     "gaussian-mixture": "sklearn_models",
     "kernel-density": "sklearn_models",
 }
@@ -29,7 +30,12 @@ FAMILIES = {
 
 OURS = "nits-mlp"
 ALL_OURS = (OURS, "nits-conv")
-PACKAGES = {"zuko_flows": "zuko", "nflows_flows": "nflows", "sklearn_models": "scikit-learn"}
+PACKAGES = {
+    "zuko_flows": "zuko",
+    "nflows_flows": "nflows",
+    "flowjax_flows": "flowjax",
+    "sklearn_models": "scikit-learn",
+}
 """The package that a family of rivals comes in."""
 
 SETTINGS = Path(__file__).resolve().parents[1] / "settings"

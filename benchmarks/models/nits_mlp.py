@@ -16,6 +16,7 @@ import nits
 from models.fitted import Clock, Rows, Settings, chunks, taken
 from models.nits_training import FittedNITS, mixed, train
 from nits.datasets import Split
+from nits.weights.block_linear import BlockLinear
 
 WIDENED = 0.02
 
@@ -81,13 +82,24 @@ def fit_one(split: Split, settings: Settings, minutes: float, seed: int) -> Fitt
     return train(model, split, settings, clock, seed, str(settings["hidden"]))
 
 
-def save(model: nits.NITS, settings: Settings, path: Path, *, half: bool) -> None:
-    """Writes the weights, in float16 if half, with the buffers, the settings and the support beside them."""
-    weights = dict(model.named_parameters())
-    state = {
-        name: (t.half() if half and name in weights else t).contiguous()
-        for name, t in model.state_dict().items()
+def masked(model: nits.NITS) -> dict[str, torch.Tensor]:
+    """Returns where the triangular matrices are not zero, by their names in the state."""
+    return {
+        f"{name}.weight": layer.mask.bool()
+        for name, layer in model.named_modules()
+        if isinstance(layer, BlockLinear)
     }
+
+
+def save(model: nits.NITS, settings: Settings, path: Path, *, half: bool) -> None:
+    """Writes the weights, in float16 if half, with the buffers, the settings and the support beside them.
+
+    Triangular matrices are written without their zeros, row by row.
+    """
+    weights, masks = dict(model.named_parameters()), masked(model)
+    state = model.state_dict()
+    state |= {name: state[name][mask] for name, mask in masks.items()}
+    state = {name: (t.half() if half and name in weights else t).contiguous() for name, t in state.items()}
     ends = {name: [getattr(head, name) for head in model.heads] for name in ("low", "high")}
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".part")
@@ -103,5 +115,8 @@ def load(path: Path) -> nits.NITS:
     ends = json.loads(metadata["support"])
     settings = {"whiten": False} | json.loads(metadata["settings"])  # files of before it could be asked for
     model = build((ends["low"], ends["high"]), settings)
-    model.load_state_dict({name: t.float() if t.is_floating_point() else t for name, t in state.items()})
+    state = {name: t.float() if t.is_floating_point() else t for name, t in state.items()}
+    for name, mask in masked(model).items():
+        state[name] = torch.zeros(mask.shape).masked_scatter(mask, state[name])
+    model.load_state_dict(state)
     return model.eval()
