@@ -262,7 +262,7 @@ def test_best_rival_has_the_same_minutes(tmp_path: Path) -> None:
 
 def test_readme_has_a_line_per_budget_that_rivals_had_and_for_the_largest(tmp_path: Path) -> None:
     path = project(tmp_path, RECORD)
-    others = [
+    others: list[dict[str, Any]] = [
         {"minutes": 10.0, "test_nats_inside": 0.51},
         {"minutes": 10.0, "test_nats_inside": -0.2, "model": "zuko-nsf", "settings_name": "rivals"},
         {"minutes": 20.0, "test_nats_inside": 0.58},

@@ -97,9 +97,7 @@ class JaxLoop(Loop):
         self.best_weights = self.average
 
 
-@equinox.filter_jit
-def _log_prob(flow: Tree, rows: Tree) -> Tree:
-    return flow.log_prob(rows)
+_log_prob = equinox.filter_jit(lambda flow, rows: flow.log_prob(rows))
 
 
 def score(flow: Tree, rows: Rows) -> Values:
