@@ -31,7 +31,7 @@ def randomized(make: Callable[[], NITS], seed: int, scale: float = 0.2) -> NITS:
         for name, parameter in model.named_parameters():
             if name.endswith(("bias", "theta")):
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
-            if name.endswith(("last.weight", "last_weight")):
+            if name.endswith(("last.weight", "theta.weight")):
                 parameter.mul_(scale)
     return model.eval()
 

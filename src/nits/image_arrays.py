@@ -66,7 +66,7 @@ def _words(shape: tuple[int, ...]) -> str:
 
 def rows(pixels: Pixels) -> Tensor:
     """Returns images, shape (N, C, H, W), as rows of float32."""
-    return to_rows(torch.from_numpy(pixels))
+    return to_rows(torch.from_numpy(np.require(pixels, requirements="W")))  # torch warns of what is read-only
 
 
 def pictures(numbers: Tensor, shape: Shape) -> NDArray[Any]:

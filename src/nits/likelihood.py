@@ -10,12 +10,10 @@ from nits.rows import Batch, Rows, spread
 
 
 def start_from_data(model: NITS, rows: Rows) -> None:
-    """Sets the weights so that each column follows its own distribution and none depends on another."""
-    x = spread(rows, 200_000).to(model.low)
-    columns = model.follow(x)
-    pairs = zip(model.ordered, columns, strict=True)
-    theta = [head.initial(column[~torch.isnan(column)]) for head, column in pairs]
-    model.weights.start_at(torch.cat(theta))
+    """Sets the weights to where training starts: see `WeightModel.start_from`."""
+    columns = model.follow(spread(rows, 200_000).to(model.low))
+    with torch.no_grad():
+        model.weights.start_from(model.ordered, columns, model.reading)
 
 
 def log_likelihood(model: NITS, batch: Batch, hide: float = 0.0) -> Tensor:

@@ -108,7 +108,8 @@ class NITS(nn.Module):
         head = head or Quantized(0.0, 1.0, 256)
         count = shape[0] * (shape[1] * shape[2] if present is None else int(present.sum()))
         sizes = [head.inputs] * count, [head.weights] * count
-        return cls([head] * count, CausalConv(*sizes, context, shape=shape, size=size, present=present))
+        weights = CausalConv(*sizes, context, shape=shape, size=size, present=present, units=head.units)
+        return cls([head] * count, weights)
 
     @property
     def columns(self) -> int:

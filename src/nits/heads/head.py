@@ -43,6 +43,11 @@ class Head(ABC):
         """P, the number of weights of one conditional distribution."""
 
     @property
+    def units(self) -> int:
+        """How many weights at the start of θ are slopes of units, as many centres coming next."""
+        return 0
+
+    @property
     def inputs(self) -> int:
         """How many features the weight model reads of a value: see `nits.reading`."""
         return self.read + self.optional

@@ -26,6 +26,11 @@ class PNNHead(Head):
         return pnn.parameters(self.hidden)
 
     @property
+    def units(self) -> int:
+        """Those of the PNN's first layer."""
+        return self.hidden[0]
+
+    @property
     def read(self) -> int:
         """The value and its hats."""
         return 1 + self.knots

@@ -4,19 +4,33 @@ Columns are the channels of pixels, in reading order: rows, pixels of a row, cha
 channel depends on the pixels before, through two streams of gated residual blocks, and on the channels
 before it of its own pixel, through a small layer at the end. Both, and the four neighbours before, also have
 a straight way to θ: an image is close to a straight line through them, and that need not wait for the blocks.
+`causal_layers` has the convolutions, `causal_theta` what follows them, `causal_stepper` how it is sampled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from nits.weights.causal_layers import Across, Down, Gated, Pointwise, both_signs, gate
-from nits.weights.weight_model import WeightModel
+from nits.heads.head import Head
+from nits.heads.pnn_head import PNNHead
+from nits.weights.causal_layers import (
+    Across,
+    Down,
+    Gated,
+    at,
+    beside,
+    both_signs,
+    neighbours,
+    shifted_down,
+    shifted_right,
+)
+from nits.weights.causal_stepper import ConvStepper
+from nits.weights.causal_theta import PixelTheta
+from nits.weights.weight_model import Read, WeightModel
 
 
 class ConvSize(NamedTuple):
@@ -33,6 +47,9 @@ class ConvSize(NamedTuple):
     dilations: tuple[int, ...] = (1, 2, 4)
     dropout: float = 0.0
 
+
+STARTED_FROM = 1_000_000
+"""How many values of images the start is fitted to."""
 
 CACHE_BYTES = 2**29
 """How much memory the caches of images that are sampled together may take."""
@@ -55,11 +72,12 @@ class CausalConv(WeightModel):
     shape: Channels, height and width of the images.
     size: Width, depth and dropout; a size that two CPU cores can train by default.
     present: Which pixels there are, shape (H, W); all by default. Columns exist for those only.
+    units: See `PixelTheta`.
     """
 
     present: Tensor
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the data decide, and what the user does
         self,
         inputs: Sequence[int],
         outputs: Sequence[int],
@@ -68,6 +86,7 @@ class CausalConv(WeightModel):
         shape: tuple[int, int, int],
         size: ConvSize | None = None,
         present: Tensor | None = None,
+        units: int = 0,
     ) -> None:
         super().__init__(inputs, outputs, context)
         filters, blocks, dilations, self.dropout = size or ConvSize()
@@ -84,14 +103,7 @@ class CausalConv(WeightModel):
         pairs = list(zip(turns, sides, strict=True))
         self.down = nn.ModuleList(Gated(Down, filters, d, side) for d, side in pairs)
         self.across = nn.ModuleList(Gated(Across, filters, d, 2 * filters + side) for d, side in pairs)
-        self.mix = Pointwise(2 * filters, shape[0] * filters)
-        self.channels = nn.ModuleList(Pointwise(c * self.inputs[0], filters) for c in range(1, shape[0]))
-        self.last_weight = nn.Parameter(
-            torch.randn(shape[0], self.outputs[0], 2 * filters) * 0.5 / (2 * filters) ** 0.5
-        )
-        near = [(4 * shape[0] + c) * self.inputs[0] for c in range(shape[0])]
-        self.direct = nn.ParameterList(torch.randn(self.outputs[0], n) * 0.1 / n**0.5 for n in near)
-        self.last_bias = nn.Parameter(torch.zeros(sum(self.outputs)))
+        self.theta = PixelTheta(shape[0], self.inputs[0], self.outputs[0], filters, int(there.sum()), units)
         cached = 4 * (8 * blocks * filters + read) * shape[1] * shape[2]  # bytes per image
         self.sampled_at_once = max(16, CACHE_BYTES // cached)
 
@@ -123,29 +135,23 @@ class CausalConv(WeightModel):
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
         x = self.planes(features)
         side = None if context is None else context.t()[:, :, None, None].expand(-1, -1, *self.shape[1:])
-        mixed = self.mix(self.streams(x, side)).chunk(self.shape[0], 1)
+        mixed = self.theta.mix(self.streams(x, side)).chunk(self.shape[0], 1)
         pixels = [self._pixels(self._with_channels(c, h, x)) for c, h in enumerate(mixed)]
-        near = self._pixels(torch.cat([*neighbours(x[:, :-1]), x[:, :-1]], 1))
-        parts = [self.theta_of(c, h, near) for c, h in enumerate(pixels)]
-        theta = torch.stack(parts, 1).flatten(0, 2)  # (pixels, C, P, N) → (D P, N)
-        return theta + self.last_bias.unsqueeze(1)
+        near = self._near(x)
+        parts = [self.theta(c, h, near, self.theta.bias[:, c]) for c, h in enumerate(pixels)]
+        return torch.stack(parts, 1).flatten(0, 2)  # (pixels, C, P, N) → (D P, N)
 
     def _with_channels(self, c: int, h: Tensor, x: Tensor) -> Tensor:
         """Adds what the channels before c of the same pixel say."""
-        return h if c == 0 else h + self.channels[c - 1](x[:, : c * self.inputs[0]])
+        return h if c == 0 else h + self.theta.before[c - 1](x[:, : c * self.inputs[0]])
+
+    def _near(self, x: Tensor) -> Tensor:
+        """Returns what the neighbours of each pixel are, whether they are there, and its own channels."""
+        return self._pixels(torch.cat([*neighbours(x), x[:, :-1]], 1))
 
     def _pixels(self, h: Tensor) -> Tensor:
         """Returns (N, F, H, W) as (pixels, F, N), those pixels only that are there."""
         return h.permute(2, 3, 1, 0).flatten(0, 1)[self.present.flatten()]
-
-    def theta_of(self, c: int, h: Tensor, near: Tensor) -> Tensor:
-        """Maps features of channel c, shape (…, F, N), to its weights less their bias, shape (…, P, N).
-
-        near: What the neighbours and then the pixel's own channels are, shape (…, 5 C f, N).
-        """
-        both = functional.elu(torch.cat([h, -h], -2))
-        direct: Tensor = self.direct[c]
-        return self.last_weight[c] @ both + direct @ near[..., : direct.shape[1], :]
 
     def stepper(self, n: int, context: Tensor | None = None) -> ConvStepper:
         """Starts the evaluation of n images pixel by pixel, at the cost of about one forward pass in all."""
@@ -153,136 +159,14 @@ class CausalConv(WeightModel):
 
     def start_at(self, theta: Tensor) -> None:
         """Makes the output a constant per column; its weights are free to grow from zero."""
-        with torch.no_grad():
-            for weight in (self.last_weight, *self.direct):
-                weight.zero_()
-            self.last_bias.copy_(theta)
+        self.theta.start_at(theta.view_as(self.theta.bias))
 
-
-def gated(blocks: nn.ModuleList) -> Iterator[Gated]:
-    """Yields the blocks, known for what they are."""
-    return (block for block in blocks if isinstance(block, Gated))
-
-
-def neighbours(x: Tensor) -> list[Tensor]:
-    """Returns images moved by one pixel: the neighbours to the left, above left, above, above right."""
-    left, right = shifted_right(x), functional.pad(x[:, :, :, 1:], (0, 1))
-    return [left, shifted_down(left), shifted_down(x), shifted_down(right)]
-
-
-def shifted_down(x: Tensor) -> Tensor:
-    """Moves images one row down; the first row is zero."""
-    return functional.pad(x[:, :, :-1], (0, 0, 1, 0))
-
-
-def shifted_right(x: Tensor) -> Tensor:
-    """Moves images one pixel to the right; the first column is zero."""
-    return functional.pad(x[:, :, :, :-1], (1, 0))
-
-
-def at(outputs: list[Tensor], earlier: int | None) -> Tensor | None:
-    """Returns what an earlier block put out, if a shortcut leads from there."""
-    return None if earlier is None else outputs[earlier]
-
-
-def beside(*parts: Tensor | None) -> Tensor | None:
-    """Returns those features side by side that there are."""
-    there = [part for part in parts if part is not None]
-    return torch.cat(there, 1) if there else None
-
-
-class ConvStepper:
-    """The network fed one channel of one pixel at a time: each layer is evaluated once at each place."""
-
-    def __init__(self, model: CausalConv, n: int, context: Tensor | None) -> None:
-        self.model, self.n = model, n
-        channels, height, width = model.shape
-        like = model.last_bias
-        self.x = like.new_zeros(n, channels * model.inputs[0] + 1, height, width)
-        self.x[:, -1] = model.present.to(like)
-        self.side = None if context is None else context.t()
-        filters = model.mix.weight.shape[1] // 2
-        blocks = len(model.down)
-        # What the two convolutions of each block read, in each stream.
-        self.read = {
-            name: [[like.new_zeros(n, 2 * filters, height, width) for _ in range(2)] for _ in range(blocks)]
-            for name in ("down", "across")
-        }
-        self.rows: list[Tensor] = []  # of the down stream, both signs, per block: (n, 2F, W)
-        self.column = 0
-        self.place = (-1, width - 1)
-        self._advance()
-
-    def theta(self) -> Tensor:
-        """Returns the weights of the next column, shape (P, N)."""
-        c, f = self.column % self.model.shape[0], self.model.inputs[0]
-        i, j = self.place
-        h = self.mixed[c]
-        if c:
-            h = h + self.model.channels[c - 1](self.x[:, : c * f, i, j])
-        width = self.model.outputs[0]
-        bias = self.model.last_bias[self.column * width : (self.column + 1) * width]
-        return self.model.theta_of(c, h.t(), self._near(i, j).t()) + bias.unsqueeze(1)
-
-    def _near(self, i: int, j: int) -> Tensor:
-        """Returns what the neighbours of a pixel and its own channels so far are, shape (N, 5 C f)."""
-        x, none = self.x[:, :-1], self.x.new_zeros(self.n, self.x.shape[1] - 1)
-        width = self.model.shape[2]
-        places = ((i, j - 1), (i - 1, j - 1), (i - 1, j), (i - 1, j + 1), (i, j))
-        found = [x[:, :, a, b] if a >= 0 and 0 <= b < width else none for a, b in places]
-        return torch.cat(found, 1)
-
-    def feed(self, features: Tensor) -> None:
-        """Takes the features of that column, shape (inputs, N)."""
-        c, f = self.column % self.model.shape[0], self.model.inputs[0]
-        i, j = self.place
-        self.x[:, c * f : (c + 1) * f, i, j] = features.t()
-        self.column += 1
-        if self.column % self.model.shape[0] == 0 and self.column < len(self.model.inputs):
-            self._advance()
-
-    def _advance(self) -> None:
-        """Goes on to the next pixel that is there; others are evaluated too, for their neighbours."""
-        width = self.model.shape[2]
-        while True:
-            i, j = divmod(self.place[0] * width + self.place[1] + 1, width)
-            self.place = (i, j)
-            if j == 0:
-                self._row(i)
-            self._pixel(i, j)
-            if self.model.present[i, j]:
-                return
-
-    def _row(self, i: int) -> None:
-        """Evaluates row i of the down stream, which the rows above decide."""
-        model, width = self.model, self.model.shape[2]
-        side = None if self.side is None else self.side[:, :, None].expand(-1, -1, width)
-        if i == 0:
-            u = self.x.new_zeros(self.n, model.first_down.weight.shape[0], width)
-            self.above = u
-        else:
-            u, self.above = model.first_down.row(self.x, i - 1), model.above.row(self.x, i - 1)
-        self.rows = []
-        blocks = zip(gated(model.down), self.read["down"], model.shortcuts, strict=True)
-        for block, (first, second), earlier in blocks:
-            first[:, :, i] = both_signs(u)
-            beyond = beside(at(self.rows, earlier), side)
-            second[:, :, i] = block.between(block.first.row(first, i), beyond)
-            u = gate(u, block.second.row(second, i))
-            self.rows.append(both_signs(u))
-
-    def _pixel(self, i: int, j: int) -> None:
-        """Evaluates pixel (i, j) of the across stream."""
-        model = self.model
-        v = self.above[:, :, j]
-        if j:
-            v = v + model.first_left.pixel(self.x, i, j - 1)
-        done: list[Tensor] = []
-        blocks = zip(gated(model.across), self.read["across"], self.rows, model.shortcuts, strict=True)
-        for block, (first, second), row, earlier in blocks:
-            first[:, :, i, j] = both_signs(v)
-            side = beside(row[:, :, j], at(done, earlier), self.side)
-            second[:, :, i, j] = block.between(block.first.pixel(first, i, j), side)
-            v = gate(v, block.second.pixel(second, i, j))
-            done.append(both_signs(v))
-        self.mixed = model.mix(both_signs(v)).chunk(model.shape[0], 1)
+    def start_from(self, heads: Sequence[Head], columns: Tensor, read: Read) -> None:
+        """Starts with a straight-line guess of each pixel; without units, with each column's distribution."""
+        if not isinstance(heads[0], PNNHead) or not self.theta.units or torch.isnan(columns).any():
+            return super().start_from(heads, columns, read)
+        head, some = heads[0], columns[:, :: max(1, columns.numel() // STARTED_FROM)]
+        low, high = columns.new_tensor([head.low, head.high])
+        middle = torch.stack(head.points(some, low, high)).mean(0)
+        near = self._near(self.planes(read(some)))
+        self.theta.start_from(middle.unflatten(0, (-1, self.shape[0])), near, head.hidden)

@@ -6,6 +6,7 @@ layer of the first reads a row and the row `dilation` above it; one of the secon
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -105,3 +106,35 @@ def gate(x: Tensor, both: Tensor) -> Tensor:
     """Returns x + a · σ(b)."""
     a, b = both.chunk(2, 1)
     return x + a * torch.sigmoid(b)
+
+
+def gated(blocks: nn.ModuleList) -> Iterator[Gated]:
+    """Yields the blocks, known for what they are."""
+    return (block for block in blocks if isinstance(block, Gated))
+
+
+def neighbours(x: Tensor) -> list[Tensor]:
+    """Returns images moved by one pixel: the neighbours to the left, above left, above, above right."""
+    left, right = shifted_right(x), functional.pad(x[:, :, :, 1:], (0, 1))
+    return [left, shifted_down(left), shifted_down(x), shifted_down(right)]
+
+
+def shifted_down(x: Tensor) -> Tensor:
+    """Moves images one row down; the first row is zero."""
+    return functional.pad(x[:, :, :-1], (0, 0, 1, 0))
+
+
+def shifted_right(x: Tensor) -> Tensor:
+    """Moves images one pixel to the right; the first column is zero."""
+    return functional.pad(x[:, :, :, :-1], (1, 0))
+
+
+def at(outputs: list[Tensor], earlier: int | None) -> Tensor | None:
+    """Returns what an earlier block put out, if a shortcut leads from there."""
+    return None if earlier is None else outputs[earlier]
+
+
+def beside(*parts: Tensor | None) -> Tensor | None:
+    """Returns those features side by side that there are."""
+    there = [part for part in parts if part is not None]
+    return torch.cat(there, 1) if there else None

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import torch
 from torch import Tensor, nn
+
+from nits.heads.head import Head
+
+Read = Callable[[Tensor], Tensor]
 
 
 class Stepper(Protocol):
@@ -45,3 +50,12 @@ class WeightModel(nn.Module, ABC):
     @abstractmethod
     def start_at(self, theta: Tensor) -> None:
         """Makes the output theta, shape (Σ outputs,), whatever the input: the independent model."""
+
+    def start_from(self, heads: Sequence[Head], columns: Tensor, read: Read) -> None:
+        """Starts where each column follows its own distribution and none depends on another.
+
+        columns: Values that the heads describe, in modelling order, shape (D, N).
+        read: Maps such values to what the network reads of them, shape (Σ inputs, N).
+        """
+        pairs = zip(heads, columns, strict=True)
+        self.start_at(torch.cat([head.initial(column[~torch.isnan(column)]) for head, column in pairs]))
