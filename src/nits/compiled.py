@@ -22,7 +22,7 @@ from nits import pnn
 if TYPE_CHECKING:
     from nits.heads import PNNHead
 
-BLOCKS = ((8, 32), (2, 128), (2, 1024))
+BLOCKS = ((32, 8), (8, 32), (2, 128), (2, 1024))
 """Columns and rows per call: for a few rows, as images have them, for small and for large batches."""
 
 Kernel = Callable[..., Any]
@@ -90,8 +90,9 @@ class Inputs(NamedTuple):
 
 def _places(columns: int, n: int) -> Iterator[tuple[slice, slice, int]]:
     """Yields a few columns and blocks of rows; the last few columns may overlap with those before."""
-    few, small, large = BLOCKS
-    width, size = few if n <= few[1] else small if n < large[1] // 2 else large
+    *few, small, large = BLOCKS
+    fitting = [block for block in few if n <= block[1]]
+    width, size = fitting[0] if fitting else small if n < large[1] // 2 else large
     for start in range(0, columns, width):
         first = max(0, min(start, columns - width))
         for row in range(0, n, size):
