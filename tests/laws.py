@@ -13,8 +13,7 @@ from torch import Tensor
 from torch.distributions import AffineTransform, Distribution, TransformedDistribution
 
 from nits import NITS, PNN, QuantizedPNN
-from nits import model as model_module
-from nits.heads import Atoms, Categorical, Head, Integer, Quantized
+from nits.heads import Atoms, Categorical, Head, Integer, Quantized, runs
 from nits.heads.distribution import ColumnDistribution
 from nits.weights import Independent
 from registry import seeded
@@ -437,7 +436,7 @@ def the_seed_decides_the_samples(model: NITS) -> None:
 
 
 def chunks_change_nothing(model: NITS) -> None:
-    """In chunks as in one piece, for every method that cuts its rows."""
+    """In chunks of rows and pieces of columns as in one, for every method that cuts."""
     model = double(model)
     n = 150  # more than the 64 rows that a chunk holds at least
     u, context = uniforms(model, n), some_context(model, n)
@@ -449,7 +448,8 @@ def chunks_change_nothing(model: NITS) -> None:
 
     whole = everything()
     with (
-        mock.patch.object(model_module, "CHUNK_BYTES", 1),
+        mock.patch.object(runs, "CHUNK_BYTES", 1),
+        mock.patch.object(runs, "PIECE_BYTES", 1),
         mock.patch.object(model.weights, "sampled_at_once", 70),
     ):
         pieces = everything()

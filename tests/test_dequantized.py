@@ -23,7 +23,7 @@ def model(pnn: tuple[int, ...] = (6, 5), scale: float = 0.2) -> Dequantized:
 
 def biases(made: NITS) -> torch.Tensor:
     assert isinstance(made.weights, CausalConv)
-    return made.weights.last_bias
+    return made.weights.theta.bias
 
 
 def pixels(count: int) -> torch.Tensor:
@@ -48,9 +48,8 @@ def test_the_bound_grows_with_the_draws_and_stays_below_the_probability() -> Non
     """One pixel's density and its bins' masses are the same PNN's: the bound's target is known."""
     made = randomized(lambda: Dequantized.conv((1, 1, 1), Continuous(0.0, 1.0, (6,)), size=TINY), 2)
     assert isinstance(made, Dequantized)
-    with torch.no_grad():
-        biases(made)[:6] = -7.0  # steep units: the density varies within a bin
-        biases(made)[6:12] = torch.linspace(0.2, 0.8, 6)
+    steep, centres = torch.full((6,), -7.0), torch.linspace(0.2, 0.8, 6)
+    made.weights.start_at(torch.cat([steep, centres, torch.zeros(6)]))  # the density varies within a bin
     exact = NITS.conv((1, 1, 1), Quantized(0.0, 1.0, 256, (6,)), size=TINY)
     exact.load_state_dict(made.state_dict())
     x = torch.arange(256.0).unsqueeze(1).repeat(20, 1)

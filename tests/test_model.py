@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from unittest import mock
 
 import pytest
@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from nits import NITS
-from nits import model as model_module
 from nits.distributions import private_generator
-from nits.heads import Continuous, Head, Quantized, pnn_head
+from nits.heads import Continuous, Head, Quantized, pnn_head, runs
 from nits.weights import Independent, MaskedMLP
 from registry import MODELS, mlp, randomized, real, seeded
 
@@ -276,20 +275,38 @@ def test_samples_are_drawn_in_chunks(model: NITS) -> None:
 
 def test_scores_are_computed_in_chunks_where_no_gradient_is_recorded(model: NITS) -> None:
     sizes: list[int] = []
-    x, forward = torch.zeros(150, 3), model.weights.forward
+    x, parts = torch.zeros(150, 3), model.weights.parts
 
-    def recorded(features: Tensor, context: Tensor | None = None) -> Tensor:
+    def recorded(features: Tensor, context: Tensor | None, weights: list[int]) -> Iterable[Tensor]:
         sizes.append(features.shape[1])
-        return forward(features, context)
+        return parts(features, context, weights)
 
     with (
-        mock.patch.object(model_module, "CHUNK_BYTES", 1),
-        mock.patch.object(model.weights, "forward", recorded),
+        mock.patch.object(runs, "CHUNK_BYTES", 1),
+        mock.patch.object(model.weights, "parts", recorded),
     ):
         with torch.no_grad():
             model.log_prob(x)
         model.log_prob(x)
     assert sizes == [64, 64, 22, 150]
+
+
+def test_chunks_are_whole_blocks_of_the_kernels() -> None:
+    assert runs.rows_at_once(63 * 320 * 4) == 1024
+    assert runs.rows_at_once(4 * 320 * 4) % 1024 == 0
+    assert runs.rows_at_once(2**26) == 64
+
+
+def test_runs_are_cut_into_pieces_that_stay_in_the_cache() -> None:
+    """63 columns of 320 weights, 1,024 rows: two at a time, and the last three; all in order."""
+    whole = tuple(runs.runs([Continuous()] * 63))
+    cut = list(runs.pieces(whole, 1024 * 4))
+    assert [piece.stop - piece.start for piece in cut] == [2] * 30 + [3]
+    assert [piece.start for piece in cut] == list(range(0, 62, 2))
+    assert sum(piece.weights for piece in cut) == whole[0].weights
+    assert list(runs.pieces(whole, 4)) == list(whole)  # a single row
+    alone = tuple(runs.runs([Continuous()]))
+    assert list(runs.pieces(alone, 2**20)) == list(alone)
 
 
 def test_columns_are_evaluated_a_few_at_a_time() -> None:

@@ -25,6 +25,8 @@ HELD_OUT = 1000
 
 SCORED_AT_ONCE = 256
 EPOCHS = 20
+PIXELS_PER_STEP = 8192
+RATE_TIMES_FILTERS = 0.16
 
 
 class NITSImages:
@@ -35,6 +37,8 @@ class NITSImages:
     dequantize: "uniform" models a density of pixels with noise, which bounds the probability; None is exact.
     levels: How many values a channel has, 0 … levels − 1; 256 if pixels have noise.
     dropout: Instead of the size's own.
+    batch_size: Images per step; 8 to 32 by default, about 8,000 pixels.
+    learning_rate: The peak of the schedule; 0.16 over the number of filters by default.
     max_minutes, max_steps: The budget; 20 passes over the images by default.
     validation_fraction: Share of the images that decide when to stop, at most 1,000.
     checkpoint: File to write every three minutes; a fit that finds it goes on from there.
@@ -46,12 +50,12 @@ class NITSImages:
         self,
         *,
         size: str | ConvSize = "small",
-        pnn: tuple[int, ...] = (16, 16),
+        pnn: tuple[int, ...] = (8, 8),
         dequantize: str | None = None,
         levels: int = 256,
         dropout: float | None = None,
-        batch_size: int = 32,
-        learning_rate: float = 2e-3,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
         max_minutes: float | None = None,
         max_steps: int | None = None,
         validation_fraction: float = 0.1,
@@ -115,7 +119,7 @@ class NITSImages:
             rows.x,
             context=rows.context,
             validation=0.0 if held_out is None else held_out,
-            recipe=Recipe(batch_size=self.batch_size, learning_rate=self.learning_rate),
+            recipe=self._recipe(),
             max_epochs=None if budgeted else EPOCHS,
             max_steps=self.max_steps,
             max_minutes=self.max_minutes,
@@ -127,6 +131,15 @@ class NITSImages:
         self.model_.eval()
         final = self.history_["final_validation"]
         self.held_out_ = None if final is None else self._bits(final)
+
+    def _recipe(self) -> Recipe:
+        _, height, width = self.shape_
+        batch, rate = self.batch_size, self.learning_rate
+        if batch is None:
+            batch = next((n for n in (32, 16) if n * height * width <= PIXELS_PER_STEP), 8)
+        if rate is None:
+            rate = RATE_TIMES_FILTERS / self._size().filters
+        return Recipe(batch_size=batch, learning_rate=rate)
 
     def _bits(self, nats: float) -> float:
         return -nats / (self.model_.columns * math.log(2))

@@ -15,12 +15,9 @@ from torch.distributions import Distribution
 from nits import checks, compiled
 from nits.distributions import private_generator, quasi_uniform, uniform
 from nits.heads import Given, Head, Quantized, real_columns
-from nits.heads.runs import Run, runs
+from nits.heads.runs import Run, pieces, rows_at_once, runs
 from nits.reading import Reading
 from nits.weights import CausalConv, ConvSize, Independent, MaskedMLP, WeightModel
-
-CHUNK_BYTES = 2**27  # what the weights of one chunk of rows may take where no gradient is recorded
-FEWEST_ROWS = 64  # in a chunk: products with fewer are slow
 
 
 class NITS(nn.Module):
@@ -212,9 +209,9 @@ class NITS(nn.Module):
     def _chunks(
         self, x: Tensor, context: Tensor | None, rows: int = 0
     ) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Yields rows and their context, transposed, so many at once, or as many as fit CHUNK_BYTES."""
+        """Yields rows and their context, transposed, so many at once, or as many as is quick."""
         per_row = sum(self.weights.outputs) * x.element_size()
-        size = len(x) if torch.is_grad_enabled() else rows or max(FEWEST_ROWS, CHUNK_BYTES // per_row)
+        size = len(x) if torch.is_grad_enabled() else rows or rows_at_once(per_row)
         for start in range(0, max(len(x), 1), max(size, 1)):
             part = None if context is None else context[start : start + size].t()
             yield x[start : start + size], part
@@ -233,9 +230,11 @@ class NITS(nn.Module):
         return theta
 
     def _parts(self, values: Tensor, context: Tensor | None) -> Iterator[tuple[Run, Tensor]]:
-        """Yields each run with its rows of θ."""
-        sizes = [run.weights for run in self.runs]
-        return zip(self.runs, self._theta(values, context).split(sizes), strict=True)
+        """Yields runs with their rows of θ: in pieces, where no gradient is recorded."""
+        row_bytes = values.shape[1] * values.element_size()
+        found = self.runs if torch.is_grad_enabled() else list(pieces(self.runs, row_bytes))
+        sizes = [run.weights for run in found]
+        return zip(found, self.weights.parts(self.reading(values), context, sizes), strict=True)
 
     def _log_prob(self, x: Tensor, seen: Tensor, context: Tensor | None) -> Tensor:
         values = x.t()[self.order]

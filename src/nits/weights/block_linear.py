@@ -44,6 +44,12 @@ class BlockLinear(nn.Module):
         y: Tensor = _BlockProduct.apply(x, self.weight, self.bias, self.mask, self.blocks)  # type: ignore[no-untyped-call]
         return y
 
+    def rows(self, start: int, stop: int, x: Tensor) -> Tensor:
+        """Returns rows start … stop of the result; not differentiable."""
+        seen = int(self.mask[stop - 1].sum())
+        weight = self.weight[start:stop, :seen]
+        return torch.addmm(self.bias[start:stop].unsqueeze(1), weight, x[:seen])
+
     def dense(self, x: Tensor) -> Tensor:
         """The same map the plain way: one masked product. What the tests and benchmarks compare with."""
         return torch.addmm(self.bias.unsqueeze(1), self.weight * self.mask, x)

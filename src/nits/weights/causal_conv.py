@@ -103,7 +103,9 @@ class CausalConv(WeightModel):
         pairs = list(zip(turns, sides, strict=True))
         self.down = nn.ModuleList(Gated(Down, filters, d, side) for d, side in pairs)
         self.across = nn.ModuleList(Gated(Across, filters, d, 2 * filters + side) for d, side in pairs)
-        self.theta = PixelTheta(shape[0], self.inputs[0], self.outputs[0], filters, int(there.sum()), units)
+        self.theta = PixelTheta(
+            shape[0], self.inputs[0], self.outputs[0], filters, len(self.inputs) // shape[0], units
+        )
         cached = 4 * (8 * blocks * filters + read) * shape[1] * shape[2]  # bytes per image
         self.sampled_at_once = max(16, CACHE_BYTES // cached)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
@@ -57,14 +58,26 @@ class MaskedMLP(WeightModel):
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
+        theta: Tensor = self.last(self._active(features, context))
+        return theta
+
+    def parts(self, features: Tensor, context: Tensor | None, sizes: Sequence[int]) -> Iterable[Tensor]:
+        """Returns the weights in parts, each computed when it is asked for if no gradient is recorded."""
+        if torch.is_grad_enabled():
+            return super().parts(features, context, sizes)
+        active = self._active(features, context)
+        ends = zip(sizes, accumulate(sizes), strict=True)
+        return (self.last.rows(stop - size, stop, active) for size, stop in ends)
+
+    def _active(self, features: Tensor, context: Tensor | None) -> Tensor:
+        """Returns what the last layer reads."""
         h = self.first(features)
         if context is not None:
             h = h + self.context_weight @ context
         for narrow, wide in zip(self.inner[::2], self.inner[1::2], strict=True):
             inner = functional.relu(narrow(functional.relu(h)), inplace=True)
             h = wide(functional.dropout(inner, self.dropout, self.training)).add_(h)
-        theta: Tensor = self.last(functional.relu(h))
-        return theta
+        return functional.relu(h)
 
     def stepper(self, n: int, context: Tensor | None = None) -> MLPStepper:
         """Starts the evaluation of n rows column by column, at the cost of one forward pass in all."""

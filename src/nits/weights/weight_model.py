@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import torch
@@ -42,6 +42,11 @@ class WeightModel(nn.Module, ABC):
     @abstractmethod
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
+
+    def parts(self, features: Tensor, context: Tensor | None, sizes: Sequence[int]) -> Iterable[Tensor]:
+        """Returns the weights in parts of so many rows, one after another: see `forward`."""
+        whole: tuple[Tensor, ...] = self(features, context).split(list(sizes))
+        return whole
 
     @abstractmethod
     def stepper(self, n: int, context: Tensor | None = None) -> Stepper:
