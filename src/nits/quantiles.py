@@ -15,8 +15,8 @@ from torch import Tensor
 
 from nits import pnn, roots
 
-BLOCK = 512
-"""PNNs per call: enough to be quick, few enough for what is left over. One size means one compilation."""
+BLOCK, SMALL = 512, 64
+"""PNNs per call: enough to be quick, and few for what is left over. Each size is compiled once."""
 
 STEPS = 5
 """Newton steps per call: enough for 98 roots of 100."""
@@ -54,15 +54,16 @@ def _seek(
     theta: Tensor, u: Tensor, state: Tensor, ends: tuple[Tensor, Tensor], hidden: tuple[int, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Runs the kernel block by block; returns x, the state, and which roots are still open."""
-    run, starts = _kernel(hidden), range(0, len(u), BLOCK)
-    found = [run(*(_block(t[..., i : i + BLOCK]) for t in (theta, u, state)), *ends) for i in starts]
+    run, size = _kernel(hidden), BLOCK if len(u) > BLOCK // 2 else SMALL
+    starts = range(0, len(u), size)
+    found = [run(*(_block(t[..., i : i + size], size) for t in (theta, u, state)), *ends) for i in starts]
     x, state, open_ = (torch.cat([_joined(t) for t in parts], -1) for parts in zip(*found, strict=True))
     return x[: len(u)], state[:, : len(u)], open_[: len(u)]
 
 
-def _block(x: Tensor) -> Tensor:
+def _block(x: Tensor, size: int) -> Tensor:
     """Returns x, shape (*, N), as two halves of a block, one per core, filled up with the last entry."""
-    short = BLOCK - x.shape[-1]
+    short = size - x.shape[-1]
     if short:
         x = torch.cat([x, x[..., -1:].expand(*x.shape[:-1], short)], -1)
     halves: Tensor = x.unflatten(-1, (2, -1))
