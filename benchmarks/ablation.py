@@ -89,7 +89,7 @@ def measured(change: str, split: Split, shift: float, settings: Settings, args: 
 def warm_up(split: Split, settings: Settings) -> None:
     """Compiles the kernels that a run needs, so that no change has to wait for what another left ready."""
     model = nits_mlp.build(nits_mlp.support(split.train[: settings["batch_size"]]), settings)
-    model.compiled = True
+    model.compiled = model.native = True
     rows = torch.from_numpy(np.array(split.train[: settings["batch_size"]]))
     model.log_prob(rows).mean().backward()
     with torch.no_grad():

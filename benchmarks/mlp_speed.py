@@ -136,7 +136,7 @@ def matrix_product() -> Callable[[], object]:
 def against_the_gemm_bound(rounds: int) -> dict[str, Any]:
     """A training step against its matrix products at the sgemm rate of the same round: D = 21, hidden 512."""
     model, rows = started_at_quantiles(21, 512, noise=0.0)
-    model.compiled = True
+    model.compiled = model.native = True
     flops = 6 * BATCH * sum(layer.multiplied for layer in layers(model))
     gemm_flops = 2 * GEMM_SIZE**3
     with memory.kept(), subnormal.flushed():
@@ -157,7 +157,7 @@ def sampling(rounds: int, n: int = 4096, slow_n: int = 1024) -> dict[str, Any]:
     """Rows sampled against rows scored, and against D passes of the network: D = 63, hidden 512."""
     plain, x = started_at_quantiles(63, 512, noise=0.005)
     model = copy.deepcopy(plain)
-    model.compiled = True
+    model.compiled = model.native = True
     u = torch.rand(n, model.columns, generator=torch.Generator().manual_seed(SEED))
     with torch.no_grad(), memory.kept():
         drawn = model.from_uniform(u)

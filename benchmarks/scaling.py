@@ -91,7 +91,7 @@ def programs(sweep: Sweep, threads: Sequence[int], *, compiled: bool) -> dict[st
         shape = case.columns, case.hidden
         if shape not in models:
             models[shape] = started_at_quantiles(*shape, NOISE, BLOCKS)[0]
-            models[shape].compiled = compiled
+            models[shape].compiled = models[shape].native = compiled
         for count in threads:
             found[f"{count} {size}"] = with_threads(count, sweep.work(models[shape], case.rows))
     return {name: found[name] for name in sorted(found, key=lambda name: name.split()[0])}

@@ -57,7 +57,7 @@ class Contender:
 def nits_mlp(size: Size, *, compiled: bool) -> Contender:
     """Returns NITS-MLP, started at the quantiles of standard normal rows."""
     model, _ = started_at_quantiles(size.columns, size.hidden, NOISE, size.blocks)
-    model.compiled = compiled
+    model.compiled = model.native = compiled
     return Contender(model, model.log_prob, model.sample)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from laws import some_rows
-from nits import NITS, compiled
+from nits import NITS, compiled, native
 from nits.heads import Continuous, Head, Quantized
 from registry import MODELS, SMALL, mlp, randomized
 
@@ -38,6 +38,7 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     monkeypatch.setattr(compiled, "_kernels", {})
     compiled._kernel.cache_clear()
     monkeypatch.setattr(compiled, "available", lambda: True)
+    monkeypatch.setattr(native, "usable", lambda theta: False)
     yield made
     compiled._kernel.cache_clear()
 
@@ -53,7 +54,7 @@ def value_and_gradients(model: NITS, n: int) -> tuple[Tensor, list[Tensor]]:
 
 def assert_same(model: NITS, n: int) -> None:
     quick = copy.deepcopy(model)
-    quick.compiled = True
+    quick.compiled = quick.native = True
     (value, gradients), (eager, expected) = value_and_gradients(quick, n), value_and_gradients(model, n)
     torch.testing.assert_close(value, eager, rtol=1e-4, atol=1e-4)
     for got, wanted in zip(gradients, expected, strict=True):
@@ -151,11 +152,13 @@ def test_second_derivatives_are_refused(uncompiled: list[object]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp-supports", "mlp-quantized"])
-def test_compiled_kernels_give_the_eager_numbers(name: str) -> None:
+def test_compiled_kernels_give_the_eager_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "usable", lambda theta: False)
     for n in (20, 200, 1100):
         assert_same(MODELS[name](), n)
 
 
 @pytest.mark.slow
-def test_compiled_kernels_work_in_float64() -> None:
+def test_compiled_kernels_work_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "usable", lambda theta: False)
     assert_same(MODELS["mlp-one-layer-pnn"]().double(), 130)

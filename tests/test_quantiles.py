@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nits import NITS, compiled, pnn, quantiles, roots
+from nits import NITS, compiled, native, pnn, quantiles, roots
 from nits.heads import Continuous, Quantized
 from registry import mlp, randomized
 
@@ -18,6 +18,7 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kernel as it is before compilation."""
     monkeypatch.setattr(torch, "compile", lambda function, *, dynamic: function)
     monkeypatch.setattr(compiled, "available", lambda: True)
+    monkeypatch.setattr(native, "usable", lambda theta: False)
     quantiles._kernel.cache_clear()
     yield
     quantiles._kernel.cache_clear()

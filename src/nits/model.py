@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from nits import checks, compiled
+from nits import checks
 from nits.distributions import private_generator, quasi_uniform, uniform
-from nits.heads import Given, Head, Quantized, real_columns
+from nits.heads import PLAIN, Given, Head, Kernels, Quantized, real_columns
 from nits.heads.runs import Run, pieces, rows_at_once, runs
 from nits.reading import Reading
 from nits.weights import CausalConv, ConvSize, Independent, MaskedMLP, WeightModel
@@ -43,7 +43,7 @@ class NITS(nn.Module):
         self.ordered = tuple(self.heads[i] for i in positions)
         checks.widths(weights.outputs, tuple(head.weights for head in self.ordered))
         self.reading = Reading(self.ordered)
-        self.compiled = False
+        self.compiled = self.native = False
         self.register_buffer("order", torch.tensor(positions), persistent=False)
         optional = torch.tensor([[head.optional] for head in self.ordered])
         self.register_buffer("optional", optional, persistent=False)
@@ -259,8 +259,8 @@ class NITS(nn.Module):
         """Returns the values of a run, shape (g, N), and their weights, shape (P, g, N), with the ends."""
         x, low, high = (t[run.start : run.stop] for t in (values, self.low, self.high))
         theta = theta.unflatten(0, (len(low), -1)).movedim(1, 0)
-        quick = self.compiled and theta.shape[2] > 1 and not x.requires_grad and compiled.available()
-        return x, Given(theta, low, high, quick)
+        quick = theta.shape[2] > 1 and not x.requires_grad
+        return x, Given(theta, low, high, Kernels.allowed(self.native, self.compiled) if quick else PLAIN)
 
     def _from_uniform(self, u: Tensor, context: Tensor | None, kept: Tensor) -> Tensor:
         stepper = self.weights.stepper(len(u), context)
@@ -294,6 +294,6 @@ class NITS(nn.Module):
         return drawn if draw.all() else torch.where(draw, drawn, kept)
 
     def _invert(self, position: int, theta: Tensor, u: Tensor) -> Tensor:
-        quick = self.compiled and not torch.is_grad_enabled() and compiled.available()
-        given = Given(theta, self.low[position], self.high[position], quick)
+        kernels = PLAIN if torch.is_grad_enabled() else Kernels.allowed(self.native, self.compiled)
+        given = Given(theta, self.low[position], self.high[position], kernels)
         return self.ordered[position].from_uniform(given, u)

@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from nits import pnn, roots
+from nits import native, pnn, roots
 
 BLOCK, SMALL = 512, 64
 """PNNs per call: enough to be quick, and few for what is left over. Each size is compiled once."""
@@ -30,10 +30,30 @@ FURTHEST = 200.0
 Kernel = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
 
-def quantile(theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]) -> Tensor:
-    """Returns x with N(x) = u for PNNs with weights theta, shape (P, N), and u, shape (N,); no gradients."""
+def quantile(
+    theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...], *, own: bool = False
+) -> Tensor:
+    """Returns x with N(x) = u for PNNs with weights theta, shape (P, N), and u, shape (N,); no gradients.
+
+    own: Whether by our own kernel, `nits.native`, instead of the one compiled here.
+    """
     inner = (u > 0) & (u < 1)
     v = torch.where(inner, u, 0.5)
+    x = (_native if own else _compiled)(theta, v, low, high, hidden)
+    x = torch.where(u <= 0, low, torch.where(u >= 1, high, x))
+    return torch.where(torch.isnan(u), torch.nan, x)
+
+
+def _native(theta: Tensor, v: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]) -> Tensor:
+    both = native.quantile(theta.unsqueeze(0), v.unsqueeze(0), low, high, hidden)
+    x, open_ = (t.squeeze(0) for t in both)
+    if open_.any():
+        at = pnn.frame(theta[:, open_], low, high, hidden)
+        x[open_] = roots.quantile(at, v[open_], 1 - v[open_])
+    return x
+
+
+def _compiled(theta: Tensor, v: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]) -> Tensor:
     y, end = torch.log(v) - torch.log1p(-v), torch.full_like(v, FURTHEST)
     x, state = torch.empty_like(v), torch.stack([y, -end, end, 2 * end])
     todo = torch.arange(len(v), device=v.device)
@@ -46,8 +66,7 @@ def quantile(theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: tuple[
     else:
         at = pnn.frame(theta[:, todo], low, high, hidden)
         x[todo] = roots.quantile(at, v[todo], 1 - v[todo])
-    x = torch.where(u <= 0, low, torch.where(u >= 1, high, x))
-    return torch.where(torch.isnan(u), torch.nan, x)
+    return x
 
 
 def _seek(

@@ -67,6 +67,7 @@ class Run:
         if resume is not None:
             self.load(Path(resume))
         rows = 0 if self.held_out is None else min(len(self.held_out), VALIDATION_ROWS)
+        self.model.native = compile_ is not False
         self.model.compiled = self.history.compiled = self._pays(compile_, self._rows_planned(), 1.0)
         self.average.compiled = self.model.compiled and self._pays(compile_, rows * EVALUATIONS, 0.3)
 
@@ -197,7 +198,7 @@ class Run:
         if self.held_out is not None:
             self.model.compiled = self.average.compiled
             self.history.final_validation = mean_log_likelihood(self.model, self.held_out)
-        self.model.compiled = False
+        self.model.compiled = self.model.native = False
 
     def _fingerprint(self) -> dict[str, Any]:
         return {

@@ -11,10 +11,11 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
+
+from nits import openmp
 
 PAUSE_SOFT = 1  # of OpenMP's omp_pause_resource_t: threads end and start again when they are needed
 
@@ -41,12 +42,10 @@ def _let_threads_go() -> None:
 
 @cache
 def _openmp() -> Any:
-    """Returns the GNU OpenMP library that torch has loaded, or None; other threads then stay as they are."""
+    """Returns torch's OpenMP library, or None; other threads then stay as they are."""
+    path = openmp.path()
     try:
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-        paths = {line.split(maxsplit=5)[-1] for line in maps.splitlines() if "libgomp" in line}
-        own = [path for path in paths if "torch" in path] or list(paths)
-        library = ctypes.CDLL(own[0]) if own else None
+        library = ctypes.CDLL(path) if path else None
         return library if hasattr(library, "omp_pause_resource_all") else None
     except OSError:
         return None

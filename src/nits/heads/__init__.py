@@ -4,18 +4,20 @@ from collections.abc import Sequence
 
 from nits.heads.atoms import Atoms
 from nits.heads.categorical import Categorical
-from nits.heads.head import Given, Head
+from nits.heads.head import PLAIN, Given, Head, Kernels
 from nits.heads.integer import Integer
 from nits.heads.pnn_head import PNNHead
 from nits.heads.pnn_heads import Continuous, Quantized
 
 __all__ = [
+    "PLAIN",
     "Atoms",
     "Categorical",
     "Continuous",
     "Given",
     "Head",
     "Integer",
+    "Kernels",
     "PNNHead",
     "Quantized",
     "real_columns",

@@ -8,20 +8,37 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from nits import compiled
+
+
+class Kernels(NamedTuple):
+    """By what PNNs may be evaluated besides plain operations on tensors."""
+
+    native: bool = False  # our own kernels, on a processor
+    compiled: bool = False  # those of torch.compile, which take a while to be made
+
+    @classmethod
+    def allowed(cls, native: bool, compile_: bool) -> Kernels:
+        """Returns what a model may use now: where no gradient is recorded our own kernels always."""
+        if torch.compiler.is_compiling():
+            return PLAIN
+        return cls(native or not torch.is_grad_enabled(), compile_ and compiled.available())
+
+
+PLAIN = Kernels()
+
 
 class Given(NamedTuple):
-    """The weights of conditional distributions, shape (P, *), and the ends of their supports.
-
-    compiled: Whether to evaluate PNNs with compiled kernels.
-    """
+    """The weights of conditional distributions, shape (P, *), and the ends of their supports."""
 
     theta: Tensor
     low: Tensor
     high: Tensor
-    compiled: bool = False
+    kernels: Kernels = PLAIN
 
 
 class Head(ABC):

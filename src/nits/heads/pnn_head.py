@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from nits import compiled, hats, pnn, quantiles, roots
+from nits import compiled, hats, native, pnn, quantiles, roots
 from nits.heads.head import Given, Head
 
 PNNS_AT_ONCE = 8192
@@ -68,9 +68,12 @@ class PNNHead(Head):
     def log_prob(self, given: Given, x: Tensor) -> Tensor:
         """Returns log ν(x), equation (5), or log P(x), equation (6)."""
         points = self.points(x, given.low, given.high)
-        if given.compiled and x.dim() == 2 and x.shape[1] > 1:
+        if x.dim() == 2 and x.shape[1] > 1:
             theta = given.theta.expand(-1, *x.shape).movedim(0, 1)
-            return compiled.log_prob(self, theta, points, given.low, given.high)
+            if given.kernels.native and self.kernel[0] == "density" and native.usable(theta):
+                return native.log_density(theta, points[0], given.low, given.high, self.hidden)
+            if given.kernels.compiled:
+                return compiled.log_prob(self, theta, points, given.low, given.high)
         return _by_columns(self, self.log_mass, given, points)
 
     def to_uniform(self, given: Given, x: Tensor) -> Tensor:
@@ -83,9 +86,10 @@ class PNNHead(Head):
 
     def from_uniform(self, given: Given, u: Tensor) -> Tensor:
         """Returns the value at probability u."""
-        theta, low, high, quick = given
-        if quick and u.dim() == 1:
-            x = quantiles.quantile(theta.expand(-1, len(u)), u, low, high, self.hidden)
+        theta, low, high, kernels = given
+        own = kernels.native and native.usable(theta)
+        if u.dim() == 1 and (own or kernels.compiled):
+            x = quantiles.quantile(theta.expand(-1, len(u)), u, low, high, self.hidden, own=own)
         else:
             x = roots.quantile(pnn.frame(theta, low, high, self.hidden), u, 1 - u)
         return self.value(x, low, high)

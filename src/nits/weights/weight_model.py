@@ -45,8 +45,8 @@ class WeightModel(nn.Module, ABC):
 
     def parts(self, features: Tensor, context: Tensor | None, sizes: Sequence[int]) -> Iterable[Tensor]:
         """Returns the weights in parts of so many rows, one after another: see `forward`."""
-        whole: tuple[Tensor, ...] = self(features, context).split(list(sizes))
-        return whole
+        whole: Tensor = self(features, context)
+        return whole.split(list(sizes)) if len(sizes) > 1 else (whole,)  # whose gradient need not be copied
 
     @abstractmethod
     def stepper(self, n: int, context: Tensor | None = None) -> Stepper:

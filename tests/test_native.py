@@ -1,0 +1,190 @@
+"""The kernels in C++ compute what `nits.pnn` and `nits.roots` define, and models go on without them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from laws import some_rows
+from nits import native, pnn
+from nits.native import library
+from registry import MODELS
+from test_compiled import assert_same
+
+pytestmark = pytest.mark.skipif(library.loaded() is None, reason="there is no g++ or no GNU OpenMP")
+
+SUPPORTS = [(-math.inf, math.inf), (-1.0, 2.0), (0.0, math.inf), (-math.inf, 0.5)]
+HIDDEN = [(16, 16), (12,), (1,), (5, 3), (4, 4, 4)]
+GRADIENT = {torch.float32: 2e-3, torch.float64: 1e-10}
+VALUE = {torch.float32: 3e-5, torch.float64: 1e-12}
+
+
+def problem(
+    hidden: tuple[int, ...], support: tuple[float, float], n: int, scale: float
+) -> tuple[Tensor, ...]:
+    """Returns θ, shape (3, P, n), points of which some are ends, and the ends, all in float64."""
+    generator = torch.Generator().manual_seed(n)
+    shape = 3, pnn.parameters(hidden), n
+    theta = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
+    x = 2 * torch.randn(3, n, generator=generator, dtype=torch.float64)
+    low, high = (torch.full((3, 1), end, dtype=torch.float64) for end in support)
+    x = torch.minimum(torch.maximum(x, low), high)
+    return theta, x, low, high
+
+
+def plain(theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]) -> Tensor:
+    return pnn.log_density(pnn.frame(theta.movedim(1, 0), low, high, hidden), x)
+
+
+def with_gradient(value: Tensor, theta: Tensor) -> tuple[Tensor, Tensor]:
+    outer = torch.linspace(0.5, 2, value.numel(), dtype=value.dtype).view_as(value)
+    return value.detach(), torch.autograd.grad((value * outer).sum(), theta)[0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("n", [2, 16, 37])
+def test_densities_and_gradients_are_those_of_the_formulas(
+    dtype: torch.dtype, hidden: tuple[int, ...], support: tuple[float, float], n: int
+) -> None:
+    theta, x, low, high = problem(hidden, support, n, 1.0)
+    wanted = theta.clone().requires_grad_()
+    expected = with_gradient(plain(wanted, x, low, high, hidden), wanted)
+    rough = theta.to(dtype).requires_grad_()
+    found = with_gradient(
+        native.log_density(rough, x.to(dtype), low.to(dtype), high.to(dtype), hidden), rough
+    )
+    torch.testing.assert_close(found[0].double(), expected[0], rtol=VALUE[dtype], atol=VALUE[dtype])
+    error = (found[1].double() - expected[1]).norm(dim=1) / expected[1].norm(dim=1).clamp_min(1e-2)
+    assert error.max() < GRADIENT[dtype]
+
+
+@pytest.mark.parametrize("hidden", [(16, 16), (12,)])
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("scale", [0.0, 10.0, 100.0, 1e6])
+def test_any_weights_give_a_finite_gradient_and_an_exact_density(
+    hidden: tuple[int, ...], support: tuple[float, float], scale: float
+) -> None:
+    theta, x, low, high = (t.float() for t in problem(hidden, support, 64, scale))
+    value = native.log_density(theta.requires_grad_(), x, low, high, hidden)
+    expected = plain(theta.detach().double(), x.double(), low.double(), high.double(), hidden)
+    assert not value.isnan().any()
+    close = (value.double() - expected).abs() <= 1e-2 + 1e-3 * expected.abs()
+    assert close.float().mean() > 0.98  # of steep networks float32 cannot know every density
+    value.sum().backward()
+    assert theta.grad is not None
+    assert theta.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 2e-6), (torch.float64, 1e-12)])
+def test_the_quantile_inverts_the_cdf(
+    support: tuple[float, float], hidden: tuple[int, ...], dtype: torch.dtype, error: float
+) -> None:
+    theta, _, low, high = (t.to(dtype) for t in problem(hidden, support, 301, 1.0))
+    u = torch.rand(3, 301, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+    u[:, :4] = torch.tensor([1e-6, 1 - 1e-6, 0.5, 1e-3], dtype=dtype)
+    x, open_ = native.quantile(theta, u, low, high, hidden)
+    assert not open_.any()
+    assert ((x >= low) & (x <= high)).all()
+    back, _ = pnn.cdf(pnn.frame(theta.movedim(1, 0), low, high, hidden), x)
+    assert (back - u).abs().max() < error
+
+
+def test_not_a_number_stays_so_and_alone() -> None:
+    theta, x, low, high = problem((16, 16), (-1.0, 2.0), 20, 1.0)
+    expected = native.log_density(theta, x, low, high, (16, 16))
+    x[0, 3], theta[1, :, 5] = math.nan, math.nan
+    found = native.log_density(theta, x, low, high, (16, 16))
+    bad = torch.zeros_like(x, dtype=torch.bool)
+    bad[0, 3] = bad[1, 5] = True
+    assert torch.equal(found.isnan(), bad)
+    assert torch.equal(found[~bad], expected[~bad])
+
+
+def test_weights_may_lie_anywhere_in_memory() -> None:
+    theta, x, low, high = problem((5, 3), (-1.0, 2.0), 33, 1.0)
+    expected = native.log_density(theta, x, low, high, (5, 3))
+    turned = theta.transpose(1, 2).contiguous().transpose(1, 2)
+    assert torch.equal(native.log_density(turned, x, low, high, (5, 3)), expected)
+    wide = torch.cat([theta, theta], 2)[:, :, 33:]
+    assert torch.equal(native.log_density(wide, x.t().contiguous().t(), low, high, (5, 3)), expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_number_of_threads_changes_nothing(threads: int) -> None:
+    theta, x, low, high = problem((16, 16), (-1.0, 2.0), 100, 1.0)
+    expected = native.log_density(theta, x, low, high, (16, 16))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert torch.equal(native.log_density(theta, x, low, high, (16, 16)), expected)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", ["mlp", "mlp-supports", "mlp-one-layer-pnn"])
+@pytest.mark.parametrize("n", [2, 20, 129])
+def test_models_take_the_kernels(name: str, n: int) -> None:
+    assert_same(MODELS[name](), n)
+
+
+def test_second_derivatives_are_refused() -> None:
+    theta, x, low, high = problem((3,), (-1.0, 2.0), 2, 1.0)
+    prob = native.log_density(theta.requires_grad_(), x, low, high, (3,)).exp().sum()
+    (gradient,) = torch.autograd.grad(prob, theta, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"once_differentiable|not have been used in the graph"):
+        torch.autograd.grad(gradient.sum(), theta)
+
+
+@pytest.fixture
+def new_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Nothing built yet, and an empty cache."""
+    monkeypatch.setenv("NITS_CACHE", str(tmp_path))
+    library.loaded.cache_clear()
+    yield tmp_path
+    library.loaded.cache_clear()
+
+
+def test_the_kernels_are_built_once_and_kept(new_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert library.loaded() is not None
+    (built,) = new_machine.glob("native/*")
+    assert built.suffix == ".so"
+    library.loaded.cache_clear()
+    monkeypatch.setattr(library, "build", None)  # is not called again
+    assert library.loaded() is not None
+
+
+def test_a_compiler_that_fails_is_told_of_and_the_model_goes_on(
+    new_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "false")
+    with pytest.warns(UserWarning, match="could not be built") as told:
+        assert library.loaded() is None
+    assert len(str(told[0].message).splitlines()) == 1
+    assert not list(new_machine.glob("native/*"))
+    monkeypatch.setattr(torch, "compile", lambda function, *, dynamic: function)
+    model = MODELS["mlp"]()
+    x, _ = some_rows(model, 5)
+    expected = model.log_prob(x)
+    model.compiled = True
+    torch.testing.assert_close(model.log_prob(x), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_compiler_that_is_not_there_is_told_of(new_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    with pytest.warns(UserWarning, match="could not be built"):
+        assert library.loaded() is None
+
+
+def test_other_processors_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = library._key("g++", "libgomp.so.1")
+    monkeypatch.setattr(library, "_features", lambda: "flags: none")
+    assert library._key("g++", "libgomp.so.1") != before
