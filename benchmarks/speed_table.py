@@ -11,7 +11,7 @@ from markup import table
 Results = dict[str, Any]
 
 NONE = "Speed has not been measured on this version yet."
-RACES = ("training", "scoring", "sampling")
+RACES = ("training", "training, tuned", "scoring", "sampling")
 
 
 def speed_tables(results: Path) -> str:
