@@ -238,8 +238,8 @@ def test_plots_show_what_the_results_say(made_up: Path) -> None:
 
 def test_tables_say_what_the_results_say(made_up: Path) -> None:
     races, costs, powers = speed_table.speed_tables(made_up).split("\n\n")
-    assert races.splitlines()[2] == "| plain |" + " **12** (10.8 … 14.4) |" * 6
-    assert costs.splitlines()[2] == "| nits-mlp |" + " 4,321 |" * 6 + " 512 | 512 |"
+    assert races.splitlines()[2] == "| plain |" + " **12** (10.8 … 14.4) |" * 8
+    assert costs.splitlines()[2] == "| nits-mlp |" + " 4,321 |" * 8 + " 512 | 512 |"
     assert powers.splitlines()[0] == "| time grows with the power | 1 thread | 2 threads |"
     assert powers.splitlines()[2] == "| scoring, 1 … 4 rows N | 1.00 | 1.00 |"
 

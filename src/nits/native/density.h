@@ -1,12 +1,7 @@
 // log ν(x), equation (5), and its gradient in θ, in one sweep.
 //
-// The gradient is written by hand. A unit at a point has z, λ = z − z_A and μ = z_B − z; what the layers above
-// read of it, and what log ν changes with each, is in `Wanted`. By (7), with the rise ρ = σ(z_B) − σ(z_A),
-//
-//     log(ρ f) = log σ(z) + log σ(λ − z) + log κ(λ),      log(ρ f̄) = log σ(z + μ) + log σ(−z) + log κ(μ),
-//     log ρ = log σ(z + μ) + log σ(λ − z) + log κ(λ + μ)
-//
-// so that every derivative in z, λ and μ is a sum of sigmoids, in which nothing large cancels.
+// The gradient is written by hand, equations (21) to (23). A unit at a point has z, λ = z − z_A and μ = z_B − z; what
+// the layers above read of it, and how log ν changes with each, is in `Wanted`.
 
 #pragma once
 
@@ -20,7 +15,7 @@ struct Wanted {
     V<T> left, right;                     // mass / (e^λ − 1) and rest / (e^μ − 1), finite where they vanish
 };
 
-// The same in z, λ, μ and log z′.
+// The same in z, λ, μ and log z′, equation (22).
 template <class T>
 struct Moved {
     V<T> point, lower, upper, slope;
