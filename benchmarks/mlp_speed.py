@@ -92,7 +92,7 @@ def relative(a: Tensor, b: Tensor) -> float:
 def skipped_blocks(rounds: int) -> dict[str, Any]:
     """Block-triangular against masked dense: D = 63, hidden 1024, forward and backward with the PNN."""
     model, rows = started_at_quantiles(63, 1024, noise=0.005)
-    model.compiled, x = True, rows[:BATCH]
+    model.native, x = True, rows[:BATCH]
     dense = made_dense(model)
     same = largest_difference(model, dense, x)
     programs: dict[str, Callable[[], object]] = {
@@ -102,7 +102,7 @@ def skipped_blocks(rounds: int) -> dict[str, Any]:
     with memory.kept():
         times = alternately(programs, rounds)
     return {
-        "what": "D=63, hidden=1024, 4 residual blocks, batch 1024, forward and backward, compiled PNN",
+        "what": "D=63, hidden=1024, 4 residual blocks, batch 1024, forward and backward, PNNs in C++",
         "seconds": seconds(times),
         "blocks_over_dense": ratios(times, "blocks", "dense"),
         "target": "at most 0.75, same to 1e-4",
@@ -143,7 +143,7 @@ def against_the_gemm_bound(rounds: int) -> dict[str, Any]:
         times = alternately({"sgemm": matrix_product(), "step": training_step(model, rows[:BATCH])}, rounds)
     return {
         "what": "D=21, hidden=512, 4 residual blocks, batch 1024: zero_grad, log_prob, backward, "
-        "clip_grad_norm_, fused AdamW, compiled PNN kernels, started at the data's quantiles, freed memory "
+        "clip_grad_norm_, fused AdamW, PNN kernels in C++, started at the data's quantiles, freed memory "
         "kept and subnormal numbers rounded to zero as in fit",
         "seconds": seconds(times),
         "step_gflop": flops / 1e9,
@@ -155,29 +155,23 @@ def against_the_gemm_bound(rounds: int) -> dict[str, Any]:
 
 def sampling(rounds: int, n: int = 4096, slow_n: int = 1024) -> dict[str, Any]:
     """Rows sampled against rows scored, and against D passes of the network: D = 63, hidden 512."""
-    plain, x = started_at_quantiles(63, 512, noise=0.005)
-    model = copy.deepcopy(plain)
-    model.compiled = model.native = True
+    model, x = started_at_quantiles(63, 512, noise=0.005)
     u = torch.rand(n, model.columns, generator=torch.Generator().manual_seed(SEED))
     with torch.no_grad(), memory.kept():
         drawn = model.from_uniform(u)
         programs: dict[str, Callable[[], object]] = {
             "sample": lambda: model.from_uniform(u),
             "score": lambda: model.log_prob(x[:n]),
-            "sample_uncompiled": lambda: plain.from_uniform(u),
-            "score_uncompiled": lambda: plain.log_prob(x[:n]),
         }
         times = alternately(programs, rounds)
         few = alternately(one_pass_against_many(model, u[:slow_n]), max(3, rounds // 3))
         back = model.to_uniform(drawn)
     return {
-        "what": f"D=63, hidden=512, 4 residual blocks, n={n} rows, no gradients, compiled kernels but "
-        "where uncompiled is said",
+        "what": f"D=63, hidden=512, 4 residual blocks, n={n} rows, no gradients, kernels in C++",
         "largest_value_drawn": float(drawn.abs().max()),
         "largest_error_of_the_round_trip": float((back - u).abs().max()),
         "seconds": seconds(times),
         "sampled_over_scored_rows_per_s": ratios(times, "score", "sample"),
-        "sampled_over_scored_uncompiled_rows_per_s": ratios(times, "score_uncompiled", "sample_uncompiled"),
         "target": "at least 0.4",
         "d_passes": {
             "what": f"n={slow_n} rows each way: each unit once; the whole network once per column; or a full "
@@ -191,7 +185,7 @@ def sampling(rounds: int, n: int = 4096, slow_n: int = 1024) -> dict[str, Any]:
 
 
 def one_pass_against_many(model: NITS, u: Tensor) -> dict[str, Callable[[], object]]:
-    """Returns the ways from uniform numbers to rows; the quantiles are compiled in all of them."""
+    """Returns the ways from uniform numbers to rows; the quantiles are found by the same kernel in all of them."""
     return {
         "one_pass": lambda: model.from_uniform(u),
         "d_networks": lambda: model._differentiable(u, None, torch.full_like(u, torch.nan)),

@@ -126,7 +126,7 @@ def main(argv: list[str] | None = None) -> int:
     rounds = parser.parse_args(argv).rounds
     start = time.perf_counter()
     results: dict[str, Any] = {
-        "what": f"{BLOCKS} residual blocks, no gradients, compiled kernels, started at the quantiles of "
+        "what": f"{BLOCKS} residual blocks, no gradients, kernels in C++, started at the quantiles of "
         "standard normal rows, freed memory kept and subnormal numbers rounded to zero",
         "rounds": rounds,
         "sweeps": {},

@@ -96,7 +96,7 @@ def _lines(axes: Axes, sweep: Results) -> None:
         axes.plot(sizes, np.exp(level) * sizes ** line["exponent"], color=COLOURS[index], linewidth=0.9)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1024:g}k" if x > 1024 else f"{x:g}"))
     axes.set_xlabel(sweep["against"])
     axes.set_ylabel(f"{sweep['work']}, seconds")
     axes.set_title(f"{sweep['work']}: exponent {', '.join(powers)}", fontsize=9)
