@@ -185,7 +185,7 @@ def sampling(rounds: int, n: int = 4096, slow_n: int = 1024) -> dict[str, Any]:
 
 
 def one_pass_against_many(model: NITS, u: Tensor) -> dict[str, Callable[[], object]]:
-    """Returns the ways from uniform numbers to rows; the quantiles are found by the same kernel in all of them."""
+    """Returns the ways from uniform numbers to rows; all with the same kernel for quantiles."""
     return {
         "one_pass": lambda: model.from_uniform(u),
         "d_networks": lambda: model._differentiable(u, None, torch.full_like(u, torch.nan)),

@@ -42,7 +42,7 @@ def main() -> int:
         print(
             f"log_prob forward + backward, {PNNS:,} PNNs of {HIDDEN}: {rival} takes "
             f"{ratio['median']:.1f} times as long as the kernels in C++ "
-            f"(quartiles {ratio['quartile_low']:.1f} to {ratio['quartile_high']:.1f}; target for the oracle 5)"
+            f"(from {ratio['quartile_low']:.1f} to {ratio['quartile_high']:.1f}; target 5 for the oracle)"
         )
     for row in evaluations:
         print(
@@ -74,7 +74,7 @@ def log_prob_speed() -> dict[str, Any]:
         return torch.autograd.grad(log_prob(weights).sum(), weights)[0].transpose(0, 1)
 
     def ours() -> Tensor:
-        return gradient(lambda theta: native.log_density(theta, x.view(COLUMNS, -1), low, high, HIDDEN))
+        return gradient(lambda theta: native.log_prob(theta, (x.view(COLUMNS, -1),), low, high, HIDDEN))
 
     def by_torch() -> Tensor:
         return gradient(lambda theta: compiled.log_prob(head, theta, (x.view(COLUMNS, -1),), low, high))

@@ -24,7 +24,6 @@ from measure import alternately, ratios, spread, write
 from models import versions
 from speed_programs import (
     MAKE,
-    OURS,
     RIVALS,
     UNCOMPILED,
     Contender,
@@ -153,7 +152,7 @@ def training_memory(every: tuple[Size, ...] = SIZES, rows: int = BATCH) -> dict[
         columns[str(ours.columns)] = mib
     return {
         "what": f"MiB above a bare import of torch, at the peak of {MEMORY_STEPS} training steps in a fresh "
-        f"process, batch {rows}; what the compiler takes is part of {OURS}",
+        f"process, batch {rows}",
         "bare_mib": round(bare, 1),
         "columns": columns,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_densities_and_gradients_are_those_of_the_formulas(
     expected = with_gradient(plain(wanted, x, low, high, hidden), wanted)
     rough = theta.to(dtype).requires_grad_()
     found = with_gradient(
-        native.log_density(rough, x.to(dtype), low.to(dtype), high.to(dtype), hidden), rough
+        native.log_prob(rough, (x.to(dtype),), low.to(dtype), high.to(dtype), hidden), rough
     )
     torch.testing.assert_close(found[0].double(), expected[0], rtol=VALUE[dtype], atol=VALUE[dtype])
     error = (found[1].double() - expected[1]).norm(dim=1) / expected[1].norm(dim=1).clamp_min(1e-2)
@@ -72,7 +73,7 @@ def test_any_weights_give_a_finite_gradient_and_an_exact_density(
     hidden: tuple[int, ...], support: tuple[float, float], scale: float
 ) -> None:
     theta, x, low, high = (t.float() for t in problem(hidden, support, 64, scale))
-    value = native.log_density(theta.requires_grad_(), x, low, high, hidden)
+    value = native.log_prob(theta.requires_grad_(), (x,), low, high, hidden)
     expected = plain(theta.detach().double(), x.double(), low.double(), high.double(), hidden)
     assert not value.isnan().any()
     close = (value.double() - expected).abs() <= 1e-2 + 1e-3 * expected.abs()
@@ -80,6 +81,44 @@ def test_any_weights_give_a_finite_gradient_and_an_exact_density(
     value.sum().backward()
     assert theta.grad is not None
     assert theta.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("width", [1.0, 2.0**-10])
+def test_masses_and_gradients_are_those_of_the_formulas(
+    dtype: torch.dtype, hidden: tuple[int, ...], support: tuple[float, float], width: float
+) -> None:
+    theta, x, low, high = problem(hidden, support, 37, 1.0)
+    ends = (x.clamp(-4.0, 4.0) / width).floor() * width  # which float32 has exactly
+    points = torch.maximum(ends, low), torch.minimum(ends + width, high)
+    wanted = theta.clone().requires_grad_()
+    at = pnn.frame(wanted.movedim(1, 0), low, high, hidden)
+    expected = with_gradient(pnn.log_mass(at, *points).masked_fill(points[0] >= points[1], 0.0), wanted)
+    rough, (s, t) = theta.to(dtype).requires_grad_(), (point.to(dtype) for point in points)
+    value = native.log_prob(rough, (s, t), low.to(dtype), high.to(dtype), hidden)
+    assert torch.equal(value.isinf(), s >= t)
+    found = with_gradient(value.masked_fill(s >= t, 0.0), rough)
+    torch.testing.assert_close(found[0].double(), expected[0], rtol=VALUE[dtype], atol=VALUE[dtype])
+    error = (found[1].double() - expected[1]).norm(dim=1) / expected[1].norm(dim=1).clamp_min(1e-2)
+    assert error.max() < GRADIENT[dtype]
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
+@pytest.mark.parametrize("hidden", [(16, 16), (12,), (8, 8)])
+@pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
+def test_the_masses_of_256_bins_add_up_to_one(
+    dtype: torch.dtype, error: float, hidden: tuple[int, ...], scale: float
+) -> None:
+    theta, _, low, high = (t.to(dtype) for t in problem(hidden, (-1.0, 2.0), 40, scale))
+    edges = torch.linspace(-1.0, 2.0, 257, dtype=dtype)
+    edges[0], edges[-1] = -1.0, 2.0
+    masses = [
+        native.log_prob(theta, (s.expand(3, 40), t.expand(3, 40)), low, high, hidden).exp()
+        for s, t in pairwise(edges)
+    ]
+    assert (torch.stack(masses).sum(0) - 1).abs().max() < error
 
 
 @pytest.mark.parametrize("support", SUPPORTS)
@@ -100,9 +139,9 @@ def test_the_quantile_inverts_the_cdf(
 
 def test_not_a_number_stays_so_and_alone() -> None:
     theta, x, low, high = problem((16, 16), (-1.0, 2.0), 20, 1.0)
-    expected = native.log_density(theta, x, low, high, (16, 16))
+    expected = native.log_prob(theta, (x,), low, high, (16, 16))
     x[0, 3], theta[1, :, 5] = math.nan, math.nan
-    found = native.log_density(theta, x, low, high, (16, 16))
+    found = native.log_prob(theta, (x,), low, high, (16, 16))
     bad = torch.zeros_like(x, dtype=torch.bool)
     bad[0, 3] = bad[1, 5] = True
     assert torch.equal(found.isnan(), bad)
@@ -111,34 +150,34 @@ def test_not_a_number_stays_so_and_alone() -> None:
 
 def test_weights_may_lie_anywhere_in_memory() -> None:
     theta, x, low, high = problem((5, 3), (-1.0, 2.0), 33, 1.0)
-    expected = native.log_density(theta, x, low, high, (5, 3))
+    expected = native.log_prob(theta, (x,), low, high, (5, 3))
     turned = theta.transpose(1, 2).contiguous().transpose(1, 2)
-    assert torch.equal(native.log_density(turned, x, low, high, (5, 3)), expected)
+    assert torch.equal(native.log_prob(turned, (x,), low, high, (5, 3)), expected)
     wide = torch.cat([theta, theta], 2)[:, :, 33:]
-    assert torch.equal(native.log_density(wide, x.t().contiguous().t(), low, high, (5, 3)), expected)
+    assert torch.equal(native.log_prob(wide, (x.t().contiguous().t(),), low, high, (5, 3)), expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_number_of_threads_changes_nothing(threads: int) -> None:
     theta, x, low, high = problem((16, 16), (-1.0, 2.0), 100, 1.0)
-    expected = native.log_density(theta, x, low, high, (16, 16))
+    expected = native.log_prob(theta, (x,), low, high, (16, 16))
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        assert torch.equal(native.log_density(theta, x, low, high, (16, 16)), expected)
+        assert torch.equal(native.log_prob(theta, (x,), low, high, (16, 16)), expected)
     finally:
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("name", ["mlp", "mlp-supports", "mlp-one-layer-pnn"])
-@pytest.mark.parametrize("n", [2, 20, 129])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("n", [2, 20])
 def test_models_take_the_kernels(name: str, n: int) -> None:
     assert_same(MODELS[name](), n)
 
 
 def test_second_derivatives_are_refused() -> None:
     theta, x, low, high = problem((3,), (-1.0, 2.0), 2, 1.0)
-    prob = native.log_density(theta.requires_grad_(), x, low, high, (3,)).exp().sum()
+    prob = native.log_prob(theta.requires_grad_(), (x,), low, high, (3,)).exp().sum()
     (gradient,) = torch.autograd.grad(prob, theta, create_graph=True)
     with pytest.raises(RuntimeError, match=r"once_differentiable|not have been used in the graph"):
         torch.autograd.grad(gradient.sum(), theta)

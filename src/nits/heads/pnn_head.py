@@ -70,8 +70,8 @@ class PNNHead(Head):
         points = self.points(x, given.low, given.high)
         if x.dim() == 2 and x.shape[1] > 1:
             theta = given.theta.expand(-1, *x.shape).movedim(0, 1)
-            if given.kernels.native and self.kernel[0] == "density" and native.usable(theta):
-                return native.log_density(theta, points[0], given.low, given.high, self.hidden)
+            if given.kernels.native and native.usable(theta):
+                return native.log_prob(theta, points, given.low, given.high, self.hidden)
             if given.kernels.compiled:
                 return compiled.log_prob(self, theta, points, given.low, given.high)
         return _by_columns(self, self.log_mass, given, points)

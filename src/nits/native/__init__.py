@@ -17,6 +17,7 @@ from torch.autograd.function import once_differentiable
 from nits.native import library
 
 NAMES = {torch.float32: "float32", torch.float64: "float64"}
+KERNELS = {1: "log_density", 2: "log_mass"}
 
 
 class _Columns(ctypes.Structure):
@@ -43,12 +44,15 @@ def usable(theta: Tensor) -> bool:
     return plain and theta.device.type == "cpu" and theta.dtype in NAMES and library.loaded() is not None
 
 
-def log_density(theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Tensor:
-    """Returns log ν(x), equation (5), shape (g, N); differentiable in theta, once.
+def log_prob(
+    theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor, hidden: Sequence[int]
+) -> Tensor:
+    """Returns log ν(x), equation (5), of one point, or log P(s < X ≤ t), equation (6), of two; shape (g, N).
 
-    theta: Weights, shape (g, P, N). x: Points of the supports, shape (g, N). low, high: Shapes (g, 1).
+    theta: Weights, shape (g, P, N), in which the result is differentiable, once.
+    points: Of shape (g, N) each, in the supports; two points are finite. low, high: Shapes (g, 1).
     """
-    return _LogDensity.apply(theta, x, low, high, hidden)  # type: ignore[no-untyped-call, no-any-return]
+    return _LogProb.apply(theta, points, low, high, hidden)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def quantile(
@@ -61,15 +65,20 @@ def quantile(
     return x, open_ > 0
 
 
-class _LogDensity(torch.autograd.Function):
+class _LogProb(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]
+        ctx: Any,
+        theta: Tensor,
+        points: tuple[Tensor, ...],
+        low: Tensor,
+        high: Tensor,
+        hidden: Sequence[int],
     ) -> Tensor:
-        x = x.contiguous()
-        value = torch.empty_like(x)
+        points = tuple(point.contiguous() for point in points)
+        value = torch.empty_like(points[0])
         slope = theta.new_empty(theta.shape) if ctx.needs_input_grad[0] else None
-        _call("log_density", theta, low, high, hidden, x, value, slope)
+        _call(KERNELS[len(points)], theta, low, high, hidden, *points, value, slope)
         ctx.save_for_backward(slope)
         return value
 

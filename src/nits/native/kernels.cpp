@@ -1,6 +1,7 @@
 // What Python calls: columns and rows, a vector of rows at a time, on the threads that torch uses.
 
 #include "density.h"
+#include "mass.h"
 #include "quantile.h"
 
 namespace nits {
@@ -35,22 +36,36 @@ void everywhere(const Columns<T>& all, Work work) {
     }
 }
 
+// Writes the gradient of a worker's last result to slope, (columns, P, rows), at one vector of rows.
+template <class T, class Worker>
+void write_gradient(Worker& worker, const Columns<T>& all, int64_t column, int64_t at, int count, T* slope) {
+    const bool aligned = reinterpret_cast<uintptr_t>(slope) % 64 == 0 && all.rows % Lanes<T>::count == 0;
+    const T low = all.low[column], high = all.high[column];
+    T* to = slope + at + column * (all.weights - 1) * all.rows;
+    if (aligned) {
+        worker.gradient(low, high, [&](int row, const V<T>& v) { stream<T>(to + row * all.rows, v); });
+    } else {
+        worker.gradient(low, high, [&](int row, const V<T>& v) { store<T>(to + row * all.rows, v, count); });
+    }
+}
+
 // x, value: (columns, rows). slope: (columns, P, rows), or null if no gradient is wanted.
 template <class T>
 void log_density(const Columns<T>& all, const T* x, T* value, T* slope) {
-    const bool aligned = reinterpret_cast<uintptr_t>(slope) % 64 == 0 && all.rows % Lanes<T>::count == 0;
     everywhere<Density<T>>(all, [&](Density<T>& density, const Rows<T>& theta, int64_t column, int64_t at) {
-        const T low = all.low[column], high = all.high[column];
-        const V<T> found = density.log_density(theta, load<T>(x + at, theta.count), low, high);
-        store<T>(value + at, found, theta.count);
-        if (!slope) return;
-        T* to = slope + at + column * (all.weights - 1) * all.rows;
-        if (aligned) {
-            density.gradient(low, high, [&](int row, const V<T>& v) { stream<T>(to + row * all.rows, v); });
-        } else {
-            density.gradient(
-                low, high, [&](int row, const V<T>& v) { store<T>(to + row * all.rows, v, theta.count); });
-        }
+        const V<T> point = load<T>(x + at, theta.count);
+        store<T>(value + at, density.log_density(theta, point, all.low[column], all.high[column]), theta.count);
+        if (slope) write_gradient<T>(density, all, column, at, theta.count, slope);
+    });
+}
+
+// s, t, value: (columns, rows). slope: as above.
+template <class T>
+void log_mass(const Columns<T>& all, const T* s, const T* t, T* value, T* slope) {
+    everywhere<Mass<T>>(all, [&](Mass<T>& mass, const Rows<T>& theta, int64_t column, int64_t at) {
+        const V<T> start = load<T>(s + at, theta.count), end = load<T>(t + at, theta.count);
+        store<T>(value + at, mass.log_mass(theta, start, end, all.low[column], all.high[column]), theta.count);
+        if (slope) write_gradient<T>(mass, all, column, at, theta.count, slope);
     });
 }
 
@@ -74,6 +89,15 @@ void log_density_float32(const nits::Columns<float>* all, const float* x, float*
 
 void log_density_float64(const nits::Columns<double>* all, const double* x, double* value, double* slope) {
     nits::log_density<double>(*all, x, value, slope);
+}
+
+void log_mass_float32(const nits::Columns<float>* all, const float* s, const float* t, float* value, float* slope) {
+    nits::log_mass<float>(*all, s, t, value, slope);
+}
+
+void log_mass_float64(const nits::Columns<double>* all, const double* s, const double* t, double* value,
+                      double* slope) {
+    nits::log_mass<double>(*all, s, t, value, slope);
 }
 
 void quantile_float32(const nits::Columns<float>* all, const float* u, float* x, float* open) {

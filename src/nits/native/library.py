@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nits import openmp
 
-SOURCES = ("vector.h", "pnn.h", "density.h", "quantile.h", "kernels.cpp")
+SOURCES = ("vector.h", "pnn.h", "gradient.h", "density.h", "mass.h", "quantile.h", "kernels.cpp")
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-Wno-psabi")
 
 
