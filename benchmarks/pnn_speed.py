@@ -71,7 +71,8 @@ def log_prob_speed() -> dict[str, Any]:
 
     def gradient(log_prob: Callable[[Tensor], Tensor]) -> Tensor:
         weights = columns.detach().requires_grad_()
-        return torch.autograd.grad(log_prob(weights).sum(), weights)[0].transpose(0, 1)
+        (found,) = torch.autograd.grad(log_prob(weights).sum(), weights)
+        return found.transpose(0, 1)
 
     def ours() -> Tensor:
         return gradient(lambda theta: native.log_prob(theta, (x.view(COLUMNS, -1),), low, high, HIDDEN))
