@@ -71,7 +71,7 @@ def log_prob_speed() -> dict[str, Any]:
 
     def gradient(log_prob: Callable[[Tensor], Tensor]) -> Tensor:
         weights = columns.detach().requires_grad_()
-        (found,) = torch.autograd.grad(log_prob(weights).sum(), weights)
+        found: Tensor = torch.autograd.grad(log_prob(weights).sum(), weights)[0]
         return found.transpose(0, 1)
 
     def ours() -> Tensor:

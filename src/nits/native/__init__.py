@@ -59,7 +59,7 @@ def quantile(
     theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
     """Returns x with N(x) = u, shape (g, N), for u between 0 and 1, and which of them are not found."""
-    u = u.contiguous()
+    u = u.to(theta.dtype).contiguous()
     x, open_ = torch.empty_like(u), torch.empty_like(u)
     _call("quantile", theta, low, high, hidden, u, x, open_)
     return x, open_ > 0
@@ -75,7 +75,7 @@ class _LogProb(torch.autograd.Function):
         high: Tensor,
         hidden: Sequence[int],
     ) -> Tensor:
-        points = tuple(point.contiguous() for point in points)
+        points = tuple(point.to(theta.dtype).contiguous() for point in points)
         value = torch.empty_like(points[0])
         slope = theta.new_empty(theta.shape) if ctx.needs_input_grad[0] else None
         _call(KERNELS[len(points)], theta, low, high, hidden, *points, value, slope)
@@ -94,7 +94,7 @@ def _call(
 ) -> None:
     """Calls a kernel for θ, shape (g, P, N); the arrays are as large as it says."""
     theta = theta if theta.stride(2) == 1 else theta.contiguous()
-    low, high = low.contiguous(), high.contiguous()
+    low, high = (end.to(theta.dtype).contiguous() for end in (low, high))
     columns, weights, rows = theta.shape
     layers = (ctypes.c_int64 * len(hidden))(*hidden)
     place = _Columns(
