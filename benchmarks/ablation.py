@@ -35,8 +35,11 @@ CHANGES: dict[str, Callable[[Settings], Settings]] = {
     "no hats": lambda s: {"knots": 0},
     "8 hats": lambda s: {"knots": 8},
     "128 hats": lambda s: {"knots": 128},
-    "PNN 8×8": lambda s: {"pnn": [8, 8]},
+    "PNN 16": lambda s: {"pnn": [16]},
     "PNN 32": lambda s: {"pnn": [32]},
+    "PNN 64": lambda s: {"pnn": [64]},
+    "PNN 8×8": lambda s: {"pnn": [8, 8]},
+    "PNN 16×16": lambda s: {"pnn": [16, 16]},
     "PNN 24×24": lambda s: {"pnn": [24, 24]},
     "half the width": lambda s: {"hidden": s["hidden"] // 2},
     "twice the width": lambda s: {"hidden": s["hidden"] * 2},
@@ -159,7 +162,7 @@ def main(argv: list[str] | None = None, results: Path = measure.RESULTS, plots: 
             path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
             print(f"{change}: {found['results'][change]['validation_nats']:.4f}", flush=True)
     if BASE in found["results"]:
-        plot(found, plots / f"{name}.png")
+        plot(json.loads(path.read_text(encoding="utf-8")), plots / f"{name}.png")  # as it was measured
     return 0
 
 
