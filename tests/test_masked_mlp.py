@@ -24,11 +24,13 @@ SHAPES = {
 each_shape = pytest.mark.parametrize("shape", SHAPES)
 
 
-def network(shape: str, dropout: float = 0.0) -> MaskedMLP:
+def network(shape: str, dropout: float = 0.0, activation: str = "relu") -> MaskedMLP:
     inputs, outputs, context = SHAPES[shape]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
-        model = MaskedMLP(inputs, outputs, context, hidden=22, blocks=2, dropout=dropout).double()
+        model = MaskedMLP(
+            inputs, outputs, context, hidden=22, blocks=2, dropout=dropout, activation=activation
+        ).double()
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if name.endswith("bias"):
@@ -98,8 +100,9 @@ def test_network_is_the_masked_dense_network(shape: str) -> None:
 
 
 @each_shape
-def test_stepper_is_the_forward_pass(shape: str) -> None:
-    model = network(shape)
+@pytest.mark.parametrize("activation", ["relu", "silu", "gelu"])
+def test_stepper_is_the_forward_pass(shape: str, activation: str) -> None:
+    model = network(shape, activation=activation)
     features, context = some_input(model, 9)
     with torch.no_grad():
         expected = model(features, context)
@@ -169,6 +172,17 @@ def test_weights_start_masked_with_the_variance_asked_for() -> None:
     layer.reset(0.7)
     assert (layer.weight[~layer.mask] == 0).all()
     assert layer.weight.square().sum(1).mean().sqrt().item() == pytest.approx(0.7, rel=0.05)
+
+
+def test_activations_differ() -> None:
+    x, _ = some_input(network("plain"), 9)
+    found = [network("plain", activation=activation)(x) for activation in ("relu", "silu", "gelu")]
+    assert not any(torch.allclose(found[i], found[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+
+
+def test_an_unknown_activation_is_refused() -> None:
+    with pytest.raises(ValueError, match="one of relu, silu, gelu, but is 'tanh'"):
+        network("plain", activation="tanh")
 
 
 def test_dropout_acts_in_training_only() -> None:

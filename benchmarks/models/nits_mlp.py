@@ -31,6 +31,7 @@ class Shape:
     hidden: int
     blocks: int
     dropout: float
+    activation: str
     order: list[int]
 
 
@@ -57,6 +58,7 @@ def build(ends: tuple[list[float], list[float]], settings: Settings) -> nits.NIT
         blocks=shape.blocks,
         dropout=shape.dropout,
         order=shape.order or None,
+        activation=shape.activation,
     )
 
 
@@ -113,7 +115,8 @@ def load(path: Path) -> nits.NITS:
         metadata = file.metadata()
         state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     ends = json.loads(metadata["support"])
-    settings = {"whiten": False} | json.loads(metadata["settings"])  # files of before it could be asked for
+    before = {"whiten": False, "activation": "relu"}  # what files say nothing of that are older than it
+    settings = before | json.loads(metadata["settings"])
     model = build((ends["low"], ends["high"]), settings)
     state = {name: t.float() if t.is_floating_point() else t for name, t in state.items()}
     for name, mask in masked(model).items():

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import nits
+from models import variants
 from models.fitted import Clock, Fitted, Rows, Settings, Values, chunks, taken
 from nits.datasets import Split
 from nits.likelihood import start_from_data
@@ -24,6 +25,7 @@ SCORED_AT_ONCE = 8192
 class Training:
     """The recipe's numbers; a cosine with floor 1 is a constant rate, 0 epochs are as many as fit."""
 
+    optimizer: str
     batch_size: int
     learning_rate: float
     weight_decay: float
@@ -79,16 +81,21 @@ def train(
     if training.start_from_data:
         start_from_data(model, TrainingRows(split.train))
     schedule = Noted(Cosine(training.warmup, training.floor), clock)
-    history = nits.fit(
-        model,
-        split.train,
-        validation=split.validation,
-        recipe=training.recipe(schedule),
-        max_epochs=training.epochs or None,
-        max_minutes=clock.minutes_left,
-        checkpoint=CHECKPOINTS / f"{split.name}-{name}-{clock.minutes:g}m-seed{seed}.safetensors",
-        seed=seed,
-    )
+    recipe = training.recipe(schedule)
+    if training.optimizer in variants.VARIANTS:
+        rows = split.train, split.validation
+        history = variants.fit(training.optimizer, model, rows, recipe, clock.minutes_left, seed)
+    else:
+        history = nits.fit(
+            model,
+            split.train,
+            validation=split.validation,
+            recipe=recipe,
+            max_epochs=training.epochs or None,
+            max_minutes=clock.minutes_left,
+            checkpoint=CHECKPOINTS / f"{split.name}-{name}-{clock.minutes:g}m-seed{seed}.safetensors",
+            seed=seed,
+        )
     if history.stopped == "interrupted":
         raise KeyboardInterrupt
     seconds = [schedule.begun + s for s in history.seconds]

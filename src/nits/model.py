@@ -72,7 +72,7 @@ class NITS(nn.Module):
         return cls(heads, Independent([h.inputs for h in heads], [h.weights for h in heads]))
 
     @classmethod
-    def mlp(
+    def mlp(  # noqa: PLR0913 - what the network has
         cls,
         heads: Sequence[Head] | int,
         hidden: int = 512,
@@ -80,13 +80,14 @@ class NITS(nn.Module):
         dropout: float = 0.0,
         context: int = 0,
         order: Sequence[int] | None = None,
+        activation: str = "relu",
     ) -> Self:
         """Returns NITS-MLP: a masked residual MLP as the weight model."""
         heads = real_columns(heads)
         ordered = [heads[i] for i in checks.order(order, len(heads))]
-        inputs, outputs = [h.inputs for h in ordered], [h.weights for h in ordered]
-        weights = MaskedMLP(inputs, outputs, context, hidden=hidden, blocks=blocks, dropout=dropout)
-        return cls(heads, weights, order)
+        sizes = [h.inputs for h in ordered], [h.weights for h in ordered]
+        net = MaskedMLP(*sizes, context, hidden=hidden, blocks=blocks, dropout=dropout, activation=activation)
+        return cls(heads, net, order)
 
     @classmethod
     def conv(

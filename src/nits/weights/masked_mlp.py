@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 import torch
@@ -19,17 +19,25 @@ BLOCKS_OF_ROWS = 4
 BLOCKS_OF_OUTPUTS = 8
 """And in the last one, which has many more rows."""
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "silu": functional.silu,
+    "gelu": functional.gelu,
+}
+"""Functions between the layers, by name."""
+
 
 class MaskedMLP(WeightModel):
-    """Residual blocks h ← h + W₂ relu(W₁ relu(h)), masked so that each column sees those before it.
+    """Residual blocks h ← h + W₂ a(W₁ a(h)), masked so that each column sees those before it.
 
     inputs, outputs, context: See `WeightModel`.
     hidden: Units of each hidden layer.
     blocks: Residual blocks.
     dropout: Probability of dropping a unit inside a block.
+    activation: The function a: relu, silu or gelu.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the network has
         self,
         inputs: Sequence[int],
         outputs: Sequence[int],
@@ -38,6 +46,7 @@ class MaskedMLP(WeightModel):
         hidden: int = 512,
         blocks: int = 4,
         dropout: float = 0.0,
+        activation: str = "relu",
     ) -> None:
         super().__init__(inputs, outputs, context)
         least = max(len(self.inputs) - (context == 0), 1)
@@ -45,8 +54,12 @@ class MaskedMLP(WeightModel):
             raise ValueError(
                 f"hidden must be at least {least} for every column to be read, but is {hidden}; widen it."
             )
+        if activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation must be one of {', '.join(ACTIVATIONS)}, but is {activation!r}; take one."
+            )
         ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
-        self.ranks, self.dropout = ranks, dropout
+        self.ranks, self.dropout, self.activation = ranks, dropout, activation
         self.first = BlockLinear(ranks, masks.input_ranks(self.inputs), BLOCKS_OF_ROWS)
         self.context_weight = nn.Parameter(torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5))
         inner = [BlockLinear(ranks, ranks, BLOCKS_OF_ROWS) for _ in range(2 * blocks)]
@@ -71,13 +84,13 @@ class MaskedMLP(WeightModel):
 
     def _active(self, features: Tensor, context: Tensor | None) -> Tensor:
         """Returns what the last layer reads."""
+        act = ACTIVATIONS[self.activation]
         h = self.first(features)
         if context is not None:
             h = h + self.context_weight @ context
         for narrow, wide in zip(self.inner[::2], self.inner[1::2], strict=True):
-            inner = functional.relu(narrow(functional.relu(h)), inplace=True)
-            h = wide(functional.dropout(inner, self.dropout, self.training)).add_(h)
-        return functional.relu(h)
+            h = wide(functional.dropout(act(narrow(act(h))), self.dropout, self.training)).add_(h)
+        return act(h)
 
     def stepper(self, n: int, context: Tensor | None = None) -> MLPStepper:
         """Starts the evaluation of n rows column by column, at the cost of one forward pass in all."""
@@ -101,7 +114,7 @@ class MLPStepper:
         self.read = [0, *torch.tensor(model.inputs).cumsum(0).tolist()]
         self.written = [0, *torch.tensor(model.outputs).cumsum(0).tolist()]
         self.features = torch.empty(width, n, dtype=like.dtype, device=like.device)
-        # relu(h) before each inner layer and before the last one
+        # a(h) before each inner layer and before the last one
         self.active = [
             torch.empty(units, n, dtype=like.dtype, device=like.device) for _ in range(len(model.inner) + 1)
         ]
@@ -132,13 +145,13 @@ class MLPStepper:
         h = self._product(self.model.first, rows, self.read[self.position], self.features)
         if self.context is not None:
             h = h + self.context[rows]
-        layers = list(self.model.inner)
+        layers, act = list(self.model.inner), ACTIVATIONS[self.model.activation]
         for index in range(0, len(layers), 2):
-            self.active[index][rows] = functional.relu(h)
+            self.active[index][rows] = act(h)
             inner = self._product(layers[index], rows, rows.stop, self.active[index])
-            self.active[index + 1][rows] = functional.relu(inner)
+            self.active[index + 1][rows] = act(inner)
             h = h + self._product(layers[index + 1], rows, rows.stop, self.active[index + 1])
-        self.active[-1][rows] = functional.relu(h)
+        self.active[-1][rows] = act(h)
 
     def _product(self, layer: nn.Module, rows: slice, seen: int, x: Tensor) -> Tensor:
         """The rows of a layer, of which only the first `seen` inputs are known and needed."""
