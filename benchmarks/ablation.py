@@ -2,6 +2,8 @@
 
     python benchmarks/ablation.py power --minutes 2 [--only "no hats" …]
         → benchmarks/results/ablation-power-2m.json, and a plot beside docs/recipe.md
+    python benchmarks/ablation.py diamonds --defaults
+        the same, from what `NITSDensity` chooses for such a table
 
 A change that has been measured is not measured again, so the search can be stopped and taken up; `--again`
 starts over. Test rows are never looked at: what is chosen here is scored on them once, by `run.py`.
@@ -22,7 +24,7 @@ import numpy as np
 import run
 import scale
 import torch
-from models import nits_mlp
+from models import nits_mlp, untold
 from models.fitted import Settings
 from models.orders import ordered
 
@@ -128,7 +130,8 @@ def plot(found: dict[str, Any], path: Path) -> None:
     curves.legend(loc="lower right")
     threads = found["hardware"]["threads"]
     cores = "one core" if threads == 1 else f"{threads} cores"
-    figure.suptitle(f"{found['dataset']}, {found['minutes']:g} minutes on {cores}")
+    start = ", from the defaults" if found.get("defaults") else ""
+    figure.suptitle(f"{found['dataset']}{start}, {found['minutes']:g} minutes on {cores}")
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
@@ -142,6 +145,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=list(CHANGES), default=list(CHANGES))
+    parser.add_argument("--defaults", action="store_true", help="start from the defaults of NITSDensity")
     parser.add_argument("--again", action="store_true", help="measure what has been measured, too")
     return parser.parse_args(argv)
 
@@ -151,13 +155,19 @@ def main(argv: list[str] | None = None, results: Path = measure.RESULTS, plots: 
     args = arguments(argv)
     try:
         split, shift = scale.scaled(datasets.load(args.dataset))
-        settings = models.settings(args.dataset, models.OURS)
+        settings = untold.settings(split) if args.defaults else models.settings(args.dataset, models.OURS)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    name = f"ablation-{args.dataset}-{args.minutes:g}m"
+    name = f"ablation-{'defaults-' if args.defaults else ''}{args.dataset}-{args.minutes:g}m"
     path = results / f"{name}.json"
-    about = {"ablation_of": args.dataset, "dataset": args.dataset, "minutes": args.minutes, "seed": args.seed}
+    about = {
+        "ablation_of": args.dataset,
+        "dataset": args.dataset,
+        "minutes": args.minutes,
+        "seed": args.seed,
+        "defaults": args.defaults,
+    }
     found: dict[str, Any] = {**measure.circumstances(), **about, "settings": settings, "results": {}}
     if path.exists() and not args.again:
         found["results"] = json.loads(path.read_text(encoding="utf-8"))["results"]

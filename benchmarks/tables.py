@@ -177,13 +177,21 @@ def replaced(text: str, made: str, name: str) -> str:
     return f"{before}{BEGIN}\n{made}\n{END}{after}"
 
 
-def ablation_table(results: Path) -> str:
-    """Returns one line per change of the recipe and a column per search, for docs/recipe.md."""
+def ablation_tables(results: Path) -> str:
+    """Returns the searches from the recipe, then those from the estimator's defaults, for docs/recipe.md."""
     paths = sorted(results.glob("ablation-*.json"))
     searches = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     searches = [search for search in searches if ablation.BASE in search["results"]]
     if not searches:
         return "No search has been run on this version yet."
+    groups = [[s for s in searches if s.get("defaults", False) == group] for group in (False, True)]
+    return "\n\nFrom the defaults of `NITSDensity`:\n\n".join(
+        ablation_table(group) for group in groups if group
+    )
+
+
+def ablation_table(searches: list[Record]) -> str:
+    """Returns one line per change and a column per search."""
     head = ("change", *(f"{s['dataset']}, {s['minutes']:g} minutes" for s in searches))
     lines = [
         (change, *(_change(search["results"], change) for search in searches))
@@ -241,7 +249,7 @@ def image_table(results: Path) -> str:
 PLACES: dict[str, Callable[[Path], str]] = {
     "README.md": lambda results: short_table(read(results)),
     "benchmarks/README.md": lambda results: full_table(read(results)),
-    "docs/recipe.md": ablation_table,
+    "docs/recipe.md": ablation_tables,
     "docs/tables.md": command_line_table,
     "docs/image-models.md": image_table,
     "docs/speed.md": speed_tables,

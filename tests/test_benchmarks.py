@@ -21,8 +21,9 @@ import rescore
 import run
 import scale
 import tables
-from models import fitted, nits_conv, nits_mlp, nits_training, orders
+from models import fitted, nits_conv, nits_mlp, nits_training, orders, untold
 
+import nits
 from nits import datasets
 from nits.datasets import Split
 
@@ -305,10 +306,32 @@ def test_ablation_measures_each_change_once(
     assert found["no hats"]["change"] == {"knots": 0}
     assert found["no hats"]["parameters"] < found["8 hats"]["parameters"] < found[ablation.BASE]["parameters"]
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-    table = tables.ablation_table(tmp_path).splitlines()
+    table = tables.ablation_tables(tmp_path).splitlines()
     gain = found["no hats"]["validation_nats"] - found[ablation.BASE]["validation_nats"]
     assert table[0] == "| change | diamonds, 0.01 minutes |"
     assert f"({gain:+.3f})".replace("-", "−") in table[3]
+
+
+def test_defaults_are_settings_that_can_be_searched_from(split: Split) -> None:
+    untold_settings = untold.settings(split)
+    assert set(untold_settings) == set(models.settings("power", models.OURS))
+    plan = nits.defaults.plan(1000, 3)
+    assert (untold_settings["hidden"], untold_settings["batch_size"]) == (plan.hidden, plan.batch_size)
+    assert nits_mlp.build(nits_mlp.support(split.train), untold_settings).columns == 3
+
+
+def test_searches_from_the_defaults_have_a_table_of_their_own(tmp_path: Path) -> None:
+    search = {"dataset": "power", "minutes": 2.0, "results": {ablation.BASE: {"validation_nats": 0.5}}}
+    for name, other in {
+        "a": {"defaults": True, "dataset": "diamonds"},
+        "b": {"defaults": False},
+        "c": {},
+    }.items():
+        (tmp_path / f"ablation-{name}.json").write_text(json.dumps({**search, **other}))
+    first, second = tables.ablation_tables(tmp_path).split("NITSDensity")
+    assert first.count("power, 2 minutes") == 2
+    assert "diamonds" not in first
+    assert second.count("diamonds, 2 minutes") == 1
 
 
 def test_a_mixture_is_scored_from_its_members(found: dict[str, Any], split: Split, tmp_path: Path) -> None:

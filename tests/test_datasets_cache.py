@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from nits.datasets import cache as kept
-from nits.datasets.cache import cache_root, cached
+from nits.datasets.cache import cached
 from nits.datasets.source import data_file, data_folder, data_root
 from nits.datasets.split import Split
+from nits.places import cache_root
 
 
 def small(value: float = 1.0) -> Split:

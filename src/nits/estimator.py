@@ -58,7 +58,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         hidden: int | None = None,
         blocks: int | None = None,
         dropout: float | None = None,
-        pnn: tuple[int, ...] = (16, 16),
+        pnn: tuple[int, ...] = (32,),
         whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nits.datasets.split import Split
+from nits.places import cache_root
 
 PARTS = ("train", "validation", "test")
 
@@ -28,11 +29,6 @@ def cached(key: str, make: Callable[[], Split], cache: Path | None = None) -> Sp
     if not folder.is_dir():
         write(make(), folder)
     return read(folder)
-
-
-def cache_root(cache: Path | None = None) -> Path:
-    """Returns `cache`, or else the folder that NITS_CACHE names, or else ~/.cache/nits."""
-    return Path(cache or os.environ.get("NITS_CACHE") or Path("~") / ".cache" / "nits").expanduser()
 
 
 def write(split: Split, folder: Path) -> None:

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from nits import openmp
+from nits.places import cache_root
 
 SOURCES = ("vector.h", "pnn.h", "gradient.h", "density.h", "mass.h", "quantile.h", "kernels.cpp")
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-Wno-psabi")
@@ -44,9 +45,8 @@ def loaded() -> ctypes.CDLL | None:
 
 
 def folder() -> Path:
-    """Returns where built kernels are kept: in NITS_CACHE or ~/.cache/nits, open to nobody else."""
-    root = Path(os.environ.get("NITS_CACHE") or Path("~") / ".cache" / "nits").expanduser()
-    found = root / "native"
+    """Returns where built kernels are kept, open to nobody else."""
+    found = cache_root() / "native"
     found.mkdir(parents=True, exist_ok=True, mode=0o700)
     return found
 

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from nits import masks
 from nits.weights.block_linear import BlockLinear, relu_gain
+from nits.weights.dropout import dropout
 from nits.weights.weight_model import WeightModel
 
 BLOCKS_OF_ROWS = 4
@@ -89,7 +90,7 @@ class MaskedMLP(WeightModel):
         if context is not None:
             h = h + self.context_weight @ context
         for narrow, wide in zip(self.inner[::2], self.inner[1::2], strict=True):
-            h = wide(functional.dropout(act(narrow(act(h))), self.dropout, self.training)).add_(h)
+            h = wide(dropout(act(narrow(act(h))), self.dropout, self.training)).add_(h)
         return act(h)
 
     def stepper(self, n: int, context: Tensor | None = None) -> MLPStepper:
