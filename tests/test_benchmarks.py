@@ -322,12 +322,9 @@ def test_defaults_are_settings_that_can_be_searched_from(split: Split) -> None:
 
 def test_searches_from_the_defaults_have_a_table_of_their_own(tmp_path: Path) -> None:
     search = {"dataset": "power", "minutes": 2.0, "results": {ablation.BASE: {"validation_nats": 0.5}}}
-    for name, other in {
-        "a": {"defaults": True, "dataset": "diamonds"},
-        "b": {"defaults": False},
-        "c": {},
-    }.items():
-        (tmp_path / f"ablation-{name}.json").write_text(json.dumps({**search, **other}))
+    others: list[dict[str, Any]] = [{"defaults": True, "dataset": "diamonds"}, {"defaults": False}, {}]
+    for index, other in enumerate(others):
+        (tmp_path / f"ablation-{index}.json").write_text(json.dumps({**search, **other}))
     first, second = tables.ablation_tables(tmp_path).split("NITSDensity")
     assert first.count("power, 2 minutes") == 2
     assert "diamonds" not in first

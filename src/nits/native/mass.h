@@ -15,15 +15,14 @@ struct Span {
 };
 
 template <class T>
-class Mass {
+class Mass : public Gradient<T, Mass<T>> {
+    friend class Gradient<T, Mass<T>>;
+    using Base = Gradient<T, Mass<T>>;
+    using Base::pnn_, Base::terms_, Base::total_;
+
    public:
-    Mass(const int64_t* hidden, int depth) : pnn_(hidden, depth), terms_(hidden[depth - 1]) {
-        for (int k = 0; k < depth; ++k) {
-            spans_.emplace_back(hidden[k]);
-            wanted_.emplace_back(hidden[k], Wanted<T>{});
-            moved_.emplace_back(hidden[k]);
-            read_.emplace_back(hidden[k]);
-        }
+    Mass(const int64_t* hidden, int depth) : Base(hidden, depth) {
+        for (int k = 0; k < depth; ++k) spans_.emplace_back(hidden[k]);
     }
 
     // s and t are finite.
@@ -40,32 +39,10 @@ class Mass {
         return empty ? all<T>(-infinity<T>) : total_;
     }
 
-    // Hands the gradient of what was evaluated last to `write`, row by row of θ.
-    template <class Write>
-    void gradient(T low, T high, Write write) {
-        auto& last = wanted_.back();
-        for (size_t o = 0; o < last.size(); ++o) {
-            const V<T> prior = exp<T>(pnn_.share[o]), posterior = exp<T>(terms_[o] - total_);
-            last[o].rise = -prior;
-            last[o].part = posterior;
-            write(pnn_.last() + int(o), posterior - prior);
-        }
-        for (size_t k = pnn_.layers.size() - 1; k > 0; --k) {
-            scale(pnn_.layers[k], spans_[k], wanted_[k], moved_[k]);
-            look(pnn_.layers[k - 1], spans_[k - 1], read_[k - 1]);
-            pass_down<T>(pnn_.layers[k], moved_[k], read_[k - 1], wanted_[k - 1], write);
-        }
-        first(low == -infinity<T>, high == infinity<T>, write);
-    }
-
    private:
-    PNN<T> pnn_;
-    std::vector<V<T>> terms_;
     std::vector<std::vector<Span<T>>> spans_;
-    std::vector<std::vector<Wanted<T>>> wanted_;
-    std::vector<std::vector<Moved<T>>> moved_;
-    std::vector<std::vector<Read<T>>> read_;
-    V<T> total_{};
+
+    const std::vector<Span<T>>& at(size_t k) const { return spans_[k]; }
 
     static void keep(const Layer<T>& layer, std::vector<Span<T>>& spans) {
         for (size_t o = 0; o < spans.size(); ++o) {
@@ -143,44 +120,6 @@ class Mass {
         m.upper = w.rest * end + w.right + rising;
         m.part = (after + rising + w.part * u.at.down) * s.gap + w.part * off;
         return m;
-    }
-
-    static void scale(const Layer<T>& layer, const std::vector<Span<T>>& spans, const std::vector<Wanted<T>>& wanted,
-                      std::vector<Moved<T>>& all) {
-        for (size_t o = 0; o < wanted.size(); ++o) {
-            const Unit<T>& u = layer.units[o];
-            const Moved<T> m = moved(u, spans[o], wanted[o], u.low.up, u.high.down, flatness(u));
-            all[o] = {m.point, m.lower * u.scale, m.upper * u.scale, m.part / spans[o].marginal};
-        }
-    }
-
-    static void look(const Layer<T>& layer, const std::vector<Span<T>>& spans, std::vector<Read<T>>& read) {
-        for (size_t j = 0; j < read.size(); ++j) {
-            const Unit<T>& u = layer.units[j];
-            const Span<T>& s = spans[j];
-            read[j] = {s.at.up,
-                       s.mass,
-                       u.rest,
-                       s.part,
-                       u.rise * exp<T>(s.fall - s.lower) / u.shrink,
-                       u.rise * exp<T>(u.climb - u.upper) / u.shrink};
-        }
-    }
-
-    // z_s = W (s − b), λ = W (s − A), δ = W (t − s) and μ = W (B − t).
-    template <class Write>
-    void first(bool open_low, bool open_high, Write write) const {
-        const auto& units = pnn_.layers[0].units;
-        const V<T> zero{};
-        for (size_t o = 0; o < units.size(); ++o) {
-            const Unit<T>& u = units[o];
-            const Span<T>& s = spans_[0][o];
-            const Moved<T> m = moved(u, s, wanted_[0][o], open_low ? zero : u.low.up,
-                                     open_high ? zero : u.high.down, open_low || open_high ? zero : flatness(u));
-            const V<T> lower = open_low ? zero : m.lower * s.lower, upper = open_high ? zero : m.upper * u.upper;
-            write(int(o), -u.cube * (m.point * s.z + lower + upper + m.part));
-            write(int(units.size() + o), -u.weight * m.point);
-        }
     }
 };
 
