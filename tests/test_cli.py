@@ -58,6 +58,14 @@ def test_options_of_fit_reach_the_estimator(folder: Path, tmp_path: Path) -> Non
     assert model.order == ("rain", "size", "count", "price")
 
 
+def test_a_greedy_order_can_be_asked_for(folder: Path, tmp_path: Path) -> None:
+    options = ["--order", "greedy", "--max-steps", "2", "--quiet"]
+    assert run("fit", folder / "table.csv", "-o", tmp_path / "m.nits", *options) == 0
+    model = nits.load(tmp_path / "m.nits")
+    assert model.order == "greedy"
+    assert model.model_.order.tolist() != list(range(7))
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 def test_score_reads_and_writes_every_format(folder: Path, tmp_path: Path, suffix: str) -> None:
     table = pandas.read_csv(folder / "table.csv", parse_dates=["seen"])

@@ -16,7 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nits
 from mixed_table import mixed, small
-from nits import NITSDensity
+from nits import NITSDensity, orders
+from nits.validate import checked_frame
 
 EXPECTED = {
     "check_methods_subset_invariance": "scores are float32: matrix products of one row and of many round the "
@@ -101,6 +102,17 @@ def test_leading_columns_can_be_given(fitted: NITSDensity) -> None:
         fitted.sample(5, given={"city": "Oslo"})
     with pytest.raises(ValueError, match="there is no column 'town' among size, count"):
         fitted.sample(5, given={"town": "Oslo"})
+
+
+def test_a_greedy_order_is_kept_in_the_file(table: Any, tmp_path: Path) -> None:
+    model = small(order="greedy").fit(table)
+    order = model.model_.order.tolist()
+    numbers, _ = model._numbers(checked_frame(model, table, reset=False))
+    assert order == orders.greedy(numbers.numpy()) != list(range(7))
+    model.save(tmp_path / "m.nits")
+    loaded = nits.load(tmp_path / "m.nits")
+    assert loaded.model_.order.tolist() == order
+    np.testing.assert_array_equal(loaded.score_samples(table), model.score_samples(table))
 
 
 def test_the_order_can_be_chosen(table: Any) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
 
 from models.fitted import Rows, Settings
-
-RANKED = 20_000
-"""Rows whose ranks tell how columns depend on one another."""
+from nits.orders import greedy
 
 
 def ordered(settings: Settings, train: Rows, seed: int) -> Settings:
@@ -24,22 +21,3 @@ def ordered(settings: Settings, train: Rows, seed: int) -> Settings:
     elif isinstance(order, str):
         order = [int(part) for part in order.split(",")]
     return {**settings, "order": order}
-
-
-def greedy(train: Rows) -> list[int]:
-    """Returns an order in which each next column is the one that those before it say most of.
-
-    The first is the one that says most of any others. What is said is the share of the variance of ranks
-    that a straight line through the ranks before it explains.
-    """
-    rows = np.array(train[:: max(1, len(train) // RANKED)])
-    with np.errstate(invalid="ignore"):
-        linked = np.nan_to_num(np.corrcoef(rankdata(rows, axis=0), rowvar=False))  # a constant says nothing
-    np.fill_diagonal(linked, 1.0)
-    order = [int((linked**2).sum(0).argmax())]
-    while len(order) < len(linked):
-        said, rest = linked[np.ix_(order, order)], [k for k in range(len(linked)) if k not in order]
-        cross = linked[np.ix_(order, rest)]
-        explained = (cross * np.linalg.lstsq(said, cross, rcond=None)[0]).sum(0)
-        order.append(rest[int(explained.argmax())])
-    return order

@@ -62,7 +62,9 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--max-steps", type=_count)
     verb.add_argument("--context", type=_names, default=[], help="columns that are given, such as a,b")
     verb.add_argument("--drop", type=_names, default=[], help="columns to leave out")
-    verb.add_argument("--order", type=_names, help="columns in the order in which they are modelled")
+    verb.add_argument(
+        "--order", type=_names, help="columns as they are to be modelled, such as b,a; or greedy"
+    )
     verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument("--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH")
     verb.add_argument("--whiten", action="store_true", help="for real columns close to straight lines")

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nits import defaults, frames
+from nits import defaults, frames, orders
 from nits.columns import Column
 from nits.frames import Frame
 from nits.model import NITS
@@ -35,7 +35,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     support: Column name → (low, high), where a column has limits.
     pool_below: Categories in fewer rows than this are modelled as one; none by default.
     context: Names, or positions in an array, of columns that are given and not modelled.
-    order: Names of the modelled columns in the order in which they are modelled; as in the table by default.
+    order: Names of the modelled columns in the order in which they are modelled, as in the table by default;
+        or "greedy": next the column that those before it say most of.
     hidden, blocks, dropout, learning_rate: Size of the weight model, and the rate at which it learns; by
         default they follow the table's size.
     pnn: Hidden layers of each column's PNN.
@@ -54,7 +55,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         support: Mapping[str, Support] | None = None,
         pool_below: int = 0,
         context: Sequence[str | int] | None = None,
-        order: Sequence[str] | None = None,
+        order: Sequence[str] | str | None = None,
         hidden: int | None = None,
         blocks: int | None = None,
         dropout: float | None = None,
@@ -89,19 +90,21 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        given = _names(self.context, frame)
-        if len(given) == len(frame.columns):
+        context = _names(self.context, frame)
+        if len(context) == len(frame.columns):
             raise ValueError("no column is left to model, since context has them all; take one out.")
         schema = Schema.infer(frame, self.kinds, self.support, self.pool_below)
-        self.schema_ = schema.select([name for name in schema.names if name not in given])
-        self.context_schema_ = schema.select(given)
+        self.schema_ = schema.select([name for name in schema.names if name not in context])
+        self.context_schema_ = schema.select(context)
         plan = defaults.plan(len(frame), len(self.schema_.columns))
         self.knots_ = plan.knots
-        self._build(plan, seed)
-        self._train(frame, weight, plan, seed)
+        x, given = self._numbers(frame)
+        self._build(x, given, plan, seed)
+        rows = Rows(x, self._context(given), None if weight is None else torch.from_numpy(weight))
+        self._train(rows, plan, seed)
         return self
 
-    def _build(self, plan: defaults.Plan, seed: int) -> None:
+    def _build(self, x: torch.Tensor, given: torch.Tensor, plan: defaults.Plan, seed: int) -> None:
         heads = [column.head(tuple(self.pnn), plan.knots) for column in self.schema_.columns]
         read = [column.head(tuple(self.pnn), plan.knots) for column in self.context_schema_.columns]
         with torch.random.fork_rng(devices=[]):
@@ -112,17 +115,15 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 blocks=plan.blocks if self.blocks is None else self.blocks,
                 dropout=plan.dropout if self.dropout is None else self.dropout,
                 context=sum(head.inputs for head in read),
-                order=_positions(self.order, self.schema_.names),
+                order=orders.positions(self.order, self.schema_.names, x.numpy()),
             )
         self.context_reading_ = Reading(read) if read else None
-
-    def _train(self, frame: Frame, weight: NDArray[Any] | None, plan: defaults.Plan, seed: int) -> None:
-        x, given = self._numbers(frame)
         if self.context_reading_ is not None:
             self.context_reading_.start_at(given.t())
-        rows = Rows(x, self._context(given), None if weight is None else torch.from_numpy(weight))
+
+    def _train(self, rows: Rows, plan: defaults.Plan, seed: int) -> None:
         fitted, held_out = split(rows, self.validation_fraction, seed)
-        holes = bool(torch.isnan(x).any())
+        holes = bool(torch.isnan(torch.as_tensor(rows.x)).any())
         recipe = Recipe(
             batch_size=plan.batch_size,
             learning_rate=self.learning_rate or plan.learning_rate,
@@ -214,7 +215,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             return None, None
         kept = torch.full((len(self.schema_.columns),), torch.nan)
         for name, value in given.items():
-            position = _position(name, self.schema_.names)
+            position = orders.position(name, self.schema_.names)
             column = self.schema_.columns[position]
             kept[position] = float(column.encode(frames.plain(np.array([value])))[0])
         return None, kept
@@ -280,16 +281,4 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
 def _names(context: Sequence[str | int] | None, frame: Frame) -> list[str]:
     """Returns the names of the context's columns."""
     names = list(frame.columns)
-    return [names[_position(key, names)] for key in context or ()]
-
-
-def _position(key: str | int, names: list[str]) -> int:
-    if isinstance(key, int | np.integer) and 0 <= key < len(names):
-        return int(key)
-    if key not in names:
-        raise ValueError(f"there is no column {key!r} among {', '.join(names)}; check the spelling.")
-    return names.index(str(key))
-
-
-def _positions(order: Sequence[str] | None, names: list[str]) -> list[int] | None:
-    return None if order is None else [_position(name, names) for name in order]
+    return [names[orders.position(key, names)] for key in context or ()]

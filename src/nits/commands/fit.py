@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> int:
 def _fit_table(args: argparse.Namespace, output: Path) -> int:
     from nits import files
     from nits.estimator import NITSDensity
+    from nits.orders import GREEDY
 
     table = files.read_table(args.table)
     unknown = [name for name in args.drop if name not in table.column_names]
@@ -34,7 +35,7 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         support=dict(args.support) or None,
         pool_below=args.pool_below,
         context=args.context or None,
-        order=args.order,
+        order=GREEDY if args.order == [GREEDY] and GREEDY not in table.column_names else args.order,
         whiten=args.whiten,
         max_minutes=args.max_minutes,
         max_steps=args.max_steps,
