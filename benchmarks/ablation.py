@@ -31,9 +31,10 @@ from models.orders import ordered
 from nits import datasets
 from nits.datasets import Split
 
-BASE = "the recipe"
+BASE, AGAIN = "the recipe", "the recipe, another time"
 CHANGES: dict[str, Callable[[Settings], Settings]] = {
     BASE: lambda s: {},
+    AGAIN: lambda s: {},
     "no hats": lambda s: {"knots": 0},
     "8 hats": lambda s: {"knots": 8},
     "128 hats": lambda s: {"knots": 128},
@@ -60,6 +61,11 @@ CHANGES: dict[str, Callable[[Settings], Settings]] = {
     "longer average": lambda s: {"average": 0.9997},
     "constant rate, longer average": lambda s: {"floor": 1.0, "average": 0.9997},
     "schedule-free": lambda s: {"optimizer": "schedule-free", "floor": 1.0},
+    "schedule-free, twice the rate": lambda s: {
+        "optimizer": "schedule-free",
+        "floor": 1.0,
+        "learning_rate": s["learning_rate"] * 2,
+    },
     "Muon": lambda s: {"optimizer": "muon"},
     "growing batch": lambda s: {"optimizer": "adamw, growing batch"},
     "start from noise": lambda s: {"start_from_data": False},

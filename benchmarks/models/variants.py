@@ -54,12 +54,12 @@ class ScheduleFree(Run):
 
 
 class WithMuon(Run):
-    """Muon (Jordan et al., 2024) for the matrices, in steps as large as AdamW's; AdamW for the rest."""
+    """Muon (Jordan et al., 2024) for the inner matrices, in steps as large as AdamW's; AdamW for the rest."""
 
     def prepare(self, compile_: bool | None, resume: Any) -> None:
         """Replaces the optimizer."""
         super().prepare(compile_, resume)
-        layers = [layer for layer in self.model.modules() if isinstance(layer, BlockLinear)]
+        layers = [layer for layer in self.model.weights.inner if isinstance(layer, BlockLinear)]
         rest = [p for p in self.parameters if all(p is not layer.weight for layer in layers)]
         self.optimizer = Muon(rest, layers, self.recipe)
 
