@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from nits.rows import Rows as TrainingRows
 from nits.rows import checked, inside, shuffled
 from nits.run import Run
 from nits.schedules import Budget
+from nits.weights import MaskedMLP
 from nits.weights.block_linear import BlockLinear
 
 GROWTH = 4
@@ -59,7 +60,8 @@ class WithMuon(Run):
     def prepare(self, compile_: bool | None, resume: Any) -> None:
         """Replaces the optimizer."""
         super().prepare(compile_, resume)
-        layers = [layer for layer in self.model.weights.inner if isinstance(layer, BlockLinear)]
+        inner = cast(MaskedMLP, self.model.weights).inner
+        layers = [layer for layer in inner if isinstance(layer, BlockLinear)]
         rest = [p for p in self.parameters if all(p is not layer.weight for layer in layers)]
         self.optimizer = Muon(rest, layers, self.recipe)
 
