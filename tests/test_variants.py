@@ -28,8 +28,6 @@ def data() -> np.ndarray:
 
 @pytest.mark.parametrize("name", variants.VARIANTS)
 def test_every_way_to_train_learns_and_keeps_the_masks(name: str, data: np.ndarray) -> None:
-    if name == "schedule-free":
-        pytest.importorskip("schedulefree")
     torch.manual_seed(0)
     model = nits.NITS.mlp([nits.heads.Continuous(-5, 5, (8,), 8)] * 3, hidden=16, blocks=1)
     recipe = nits.Recipe(batch_size=100, schedule=Cosine(1, 1.0))

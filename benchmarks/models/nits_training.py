@@ -15,7 +15,7 @@ from models.fitted import Clock, Fitted, Rows, Settings, Values, chunks, taken
 from nits.datasets import Split
 from nits.likelihood import start_from_data
 from nits.rows import Rows as TrainingRows
-from nits.schedules import Cosine, Schedule
+from nits.schedules import ADAMW, Cosine, Schedule
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "out" / "benchmarks"
 SCORED_AT_ONCE = 8192
@@ -43,6 +43,7 @@ class Training:
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+            optimizer=ADAMW if self.optimizer in variants.VARIANTS else self.optimizer,
             schedule=schedule,
             average=self.average,
             clip=self.clip,

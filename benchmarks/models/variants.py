@@ -1,4 +1,4 @@
-"""Ways to train that the recipe's search tried beside `nits.fit`: other optimizers, a batch that grows."""
+"""Ways to train that the recipe's search tried beside `nits.fit`: Muon, and a batch that grows."""
 
 from __future__ import annotations
 
@@ -25,33 +25,6 @@ GROWTH = 4
 
 MOMENTUM = 0.95
 """Muon's."""
-
-
-class ScheduleFree(Run):
-    """AdamW without a schedule (Defazio et al., 2024), which keeps an average of its own."""
-
-    def prepare(self, compile_: bool | None, resume: Any) -> None:
-        """Replaces the optimizer."""
-        from schedulefree import AdamWScheduleFree
-
-        super().prepare(compile_, resume)
-        recipe = self.recipe
-        self.optimizer = self.free = AdamWScheduleFree(
-            self.parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, foreach=True
-        )
-        self.free.train()
-
-    def _average(self) -> None:
-        """The optimizer has the average."""
-
-    def evaluate(self, seconds: float) -> None:
-        """Looks at validation with the optimizer's average."""
-        self.free.eval()
-        with torch.no_grad():
-            for average, weights in zip(self.averages, self.parameters, strict=True):
-                average.copy_(weights)
-        self.free.train()
-        super().evaluate(seconds)
 
 
 class WithMuon(Run):
@@ -131,7 +104,6 @@ class Growing(Run):
 
 
 VARIANTS: dict[str, type[Run]] = {  # by what the settings call the optimizer
-    "schedule-free": ScheduleFree,
     "muon": WithMuon,
     "adamw, growing batch": Growing,
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nits.model import NITS
     from nits.persistence import load
     from nits.pnn import parameters as pnn_parameters
-    from nits.schedules import Cosine, Plateau, Recipe
+    from nits.schedules import Constant, Cosine, Plateau, Recipe
     from nits.training import fit
     from nits.whitened import Whitened
 
@@ -24,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "NITS",
     "PNN",
+    "Constant",
     "Cosine",
     "Dequantized",
     "Mixture",
@@ -43,6 +44,7 @@ __all__ = [
 _PLACES = {
     "NITS": "model",
     "PNN": "distributions",
+    "Constant": "schedules",
     "Cosine": "schedules",
     "Dequantized": "dequantized",
     "Mixture": "mixture",

@@ -19,7 +19,8 @@ from nits.likelihood import log_likelihood, mean_log_likelihood, start_from_data
 from nits.model import NITS
 from nits.progress import Reporter
 from nits.rows import Batch, Rows, shuffled
-from nits.schedules import Budget, Recipe
+from nits.schedule_free import ScheduleFree
+from nits.schedules import SCHEDULE_FREE, Budget, Recipe
 
 VALIDATION_ROWS = 16384
 """Validation rows looked at during training; all of them are at its end."""
@@ -57,12 +58,7 @@ class Run:
         self.average = copy.deepcopy(self.model).eval()
         self.parameters = list(self.model.parameters())
         self.averages = list(self.average.parameters())
-        self.optimizer = torch.optim.AdamW(
-            self.parameters,
-            lr=self.recipe.learning_rate,
-            weight_decay=self.recipe.weight_decay,
-            fused=self.parameters[0].device.type in ("cpu", "cuda"),
-        )
+        self.optimizer = self._optimizer()
         self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
         if resume is not None:
             self.load(Path(resume))
@@ -70,6 +66,13 @@ class Run:
         self.model.native = compile_ is not False
         self.model.compiled = self.history.compiled = self._pays(compile_, self._rows_planned(), 1.0)
         self.average.compiled = self.model.compiled and self._pays(compile_, rows * EVALUATIONS, 0.3)
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        rate, decay = self.recipe.learning_rate, self.recipe.weight_decay
+        if self.recipe.optimizer == SCHEDULE_FREE:
+            return ScheduleFree(self.parameters, self.averages, lr=rate, weight_decay=decay)
+        fused = self.parameters[0].device.type in ("cpu", "cuda")
+        return torch.optim.AdamW(self.parameters, lr=rate, weight_decay=decay, fused=fused)
 
     def _rows_planned(self) -> float:
         steps = self.budget.steps(self.per_epoch)
@@ -150,6 +153,8 @@ class Run:
 
     def _average(self) -> None:
         """Moves the average towards the weights; at first faster, so that it forgets where they started."""
+        if self.recipe.optimizer == SCHEDULE_FREE:  # which has done so itself
+            return
         decay = min(self.recipe.average, self.step / (self.step + 10))
         with torch.no_grad():
             get_ema_multi_avg_fn(decay)(self.averages, self.parameters, None)
