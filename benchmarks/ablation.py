@@ -1,6 +1,6 @@
 """What each part of the recipe is worth: one change at a time, the same minutes, validation nats.
 
-    python benchmarks/ablation.py power --minutes 2 [--only "no hats" …]
+    python benchmarks/ablation.py power --settings search --minutes 2 [--only "no hats" …]
         → benchmarks/results/ablation-power-2m.json, and a plot beside docs/recipe.md
     python benchmarks/ablation.py diamonds --defaults
         the same, from what `NITSDensity` chooses for such a table
@@ -124,15 +124,23 @@ def plot(found: dict[str, Any], path: Path) -> None:
     names = sorted(results, key=lambda name: results[name]["validation_nats"])
     figure, (bars, curves) = pyplot.subplots(1, 2, figsize=(11, 0.28 * len(names) + 2))
     gains = [results[name]["validation_nats"] - base for name in names]
-    bars.barh(names, gains, color=["C0" if gain >= 0 else "C1" for gain in gains])
-    bars.set_xlabel("validation nats, less those of the recipe")
+    reach = (
+        2 * float(np.quantile(np.abs(gains), 0.9)) or 1.0
+    )  # a change that ruins all is cut off, but has its number
+    drawn = np.clip(gains, -reach, reach)
+    labels = bars.barh(names, drawn, color=["C0" if gain >= 0 else "C1" for gain in gains])
+    bars.bar_label(labels, [f"{gain:+.3f}" for gain in gains], padding=3, fontsize=8)
+    bars.set(xlabel="validation nats, less those of the recipe", xlim=(-1.3 * reach, 1.3 * reach))
+    bars.locator_params(axis="x", nbins=5)
     for name in names:
         seconds, values = zip(*results[name]["history"], strict=True)
-        shown = name in (BASE, names[0], names[-1], "no hats")
+        shown = name in (BASE, names[-1], "no hats", "schedule-free, twice the rate")
         style: dict[str, Any] = {"label": name, "lw": 2} if shown else {"color": "0.8", "lw": 1, "zorder": 0}
         curves.plot(seconds, values, **style)
-    low = min(values for _, values in results[BASE]["history"])
-    curves.set(xlabel="seconds, set-up included", ylabel="validation nats", ylim=(max(low, base - 0.5), None))
+    low = max(base - 0.5, min(value for _, value in results[BASE]["history"]))
+    high = max(value for name in names for _, value in results[name]["history"])
+    limits = (low, high + 0.05 * (high - low))
+    curves.set(xlabel="seconds, set-up included", ylabel="validation nats", ylim=limits)
     curves.legend(loc="lower right")
     threads = found["hardware"]["threads"]
     cores = "one core" if threads == 1 else f"{threads} cores"
@@ -151,22 +159,47 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=list(CHANGES), default=list(CHANGES))
-    parser.add_argument("--defaults", action="store_true", help="start from the defaults of NITSDensity")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--settings", choices=run.KINDS, default=run.KINDS[0], help="to start from")
+    start.add_argument("--defaults", action="store_true", help="start from the defaults of NITSDensity")
     parser.add_argument("--again", action="store_true", help="measure what has been measured, too")
     return parser.parse_args(argv)
+
+
+def start_of(args: argparse.Namespace, split: Split) -> Settings:
+    """Returns the settings that changes are made to."""
+    if args.defaults:
+        return untold.settings(split)
+    return models.settings(args.dataset, models.OURS, args.settings)
+
+
+def kept(path: Path, settings: Settings) -> dict[str, Any]:
+    """Returns what has been measured, if it was from the same settings."""
+    if not path.exists():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for name in set(found["settings"]) & set(settings) - {"source"}:
+        if found["settings"][name] != settings[name]:
+            raise ValueError(
+                f"{path.name} was searched from {name} = {found['settings'][name]!r}, but now it is "
+                f"{settings[name]!r}; name those settings with --settings, or start over with --again."
+            )
+    earlier: dict[str, Any] = found["results"]
+    return earlier
 
 
 def main(argv: list[str] | None = None, results: Path = measure.RESULTS, plots: Path = PLOTS) -> int:
     """Measures the changes that have not been, and draws."""
     args = arguments(argv)
+    name = f"ablation-{'defaults-' if args.defaults else ''}{args.dataset}-{args.minutes:g}m"
+    path = results / f"{name}.json"
     try:
         split, shift = scale.scaled(datasets.load(args.dataset))
-        settings = untold.settings(split) if args.defaults else models.settings(args.dataset, models.OURS)
+        settings = start_of(args, split)
+        earlier = {} if args.again else kept(path, settings)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    name = f"ablation-{'defaults-' if args.defaults else ''}{args.dataset}-{args.minutes:g}m"
-    path = results / f"{name}.json"
     about = {
         "ablation_of": args.dataset,
         "dataset": args.dataset,
@@ -174,9 +207,7 @@ def main(argv: list[str] | None = None, results: Path = measure.RESULTS, plots: 
         "seed": args.seed,
         "defaults": args.defaults,
     }
-    found: dict[str, Any] = {**measure.circumstances(), **about, "settings": settings, "results": {}}
-    if path.exists() and not args.again:
-        found["results"] = json.loads(path.read_text(encoding="utf-8"))["results"]
+    found: dict[str, Any] = {**measure.circumstances(), **about, "settings": settings, "results": earlier}
     for change in args.only:
         if change not in found["results"]:
             found["results"][change] = measured(change, split, shift, settings, args)

@@ -27,7 +27,7 @@ from models.orders import ordered
 from nits import datasets
 from nits.datasets import Split
 
-KINDS = ("two-core", "hours", "member", "member-32", "paper")
+KINDS = ("two-core", "search", "hours", "member", "member-32", "paper")
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:

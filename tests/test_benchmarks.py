@@ -312,6 +312,16 @@ def test_ablation_measures_each_change_once(
     assert f"({gain:+.3f})".replace("-", "−") in table[3]
 
 
+def test_a_search_goes_on_from_the_same_settings_only(tmp_path: Path) -> None:
+    path, settings = tmp_path / "ablation.json", models.settings("power", models.OURS, "search")
+    assert ablation.kept(path, settings) == {}
+    old = {name: value for name, value in settings.items() if name != "optimizer"}  # not asked for, then
+    path.write_text(json.dumps({"settings": {**old, "source": "another"}, "results": {"no hats": 1}}))
+    assert ablation.kept(path, settings) == {"no hats": 1}
+    with pytest.raises(ValueError, match=r"searched from learning_rate = 0\.003, but now it is 0\.006"):
+        ablation.kept(path, models.settings("power", models.OURS) | {"floor": 0.0, "average": 0.999})
+
+
 def test_defaults_are_settings_that_can_be_searched_from(split: Split) -> None:
     untold_settings = untold.settings(split)
     assert set(untold_settings) == set(models.settings("power", models.OURS))
