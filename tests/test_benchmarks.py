@@ -428,6 +428,25 @@ def test_members_share_the_minutes_and_are_mixed() -> None:
     assert mass == pytest.approx(1, abs=0.1)
 
 
+@pytest.mark.parametrize(("order", "different"), [([], 3), ([2, 0, 1], 1)])
+def test_members_draw_orders_unless_there_is_one(
+    order: list[int], different: int, split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[int]] = []
+    original = nits_mlp.fit_one
+
+    def noted(split: Split, settings: dict[str, Any], minutes: float, seed: int) -> Any:
+        seen.append(settings["order"])
+        return original(split, settings, minutes, seed)
+
+    monkeypatch.setattr(nits_mlp, "fit_one", noted)
+    chosen = {**SMALL["nits-mlp"], "epochs": 1, "members": 4, "order": order}
+    nits_mlp.fit(split, {**models.settings("diamonds", "nits-mlp"), **chosen}, 0.5, 0)
+    assert len(seen) == 4
+    assert len(set(map(tuple, seen))) >= different
+    assert not order or seen == [order] * 4
+
+
 def test_patches_go_through_convolutions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nits_training, "CHECKPOINTS", tmp_path)
     rows = np.random.default_rng(0).normal(size=(400, 63)).cumsum(1).astype(np.float32)

@@ -63,14 +63,18 @@ def build(ends: tuple[list[float], list[float]], settings: Settings) -> nits.NIT
 
 
 def fit(split: Split, settings: Settings, minutes: float, seed: int) -> FittedNITS:
-    """Trains one model; or several, which share the minutes and are mixed, each in an order of its own."""
+    """Trains one model; or several, which share the minutes and are mixed.
+
+    If the settings have no order, each of several draws one of its own.
+    """
     members = settings["members"]
     if members == 1:
         return fit_one(split, settings, minutes, seed)
     parts: list[FittedNITS] = []
     clock = Clock(minutes)
     for k in range(members):
-        order = np.random.default_rng((seed, k)).permutation(split.train.shape[1]).tolist()
+        drawn = np.random.default_rng((seed, k)).permutation(split.train.shape[1]).tolist()
+        order = settings["order"] or drawn
         share = clock.minutes_left / (members - k)
         parts.append(fit_one(split, {**settings, "order": order}, share, members * seed + k))
     return mixed(parts)
