@@ -205,6 +205,21 @@ def test_defaults_follow_the_size_of_the_table() -> None:
     assert [s.hidden for s in sizes] == sorted(s.hidden for s in sizes)
     assert [s.batch_size for s in sizes] == sorted(s.batch_size for s in sizes)
     assert plan(100, 200).hidden >= 200
+    few, enough = plan(19_999, 10), plan(20_000, 10)
+    assert (few.optimizer, enough.optimizer) == ("adamw", "schedule-free")
+    assert enough.learning_rate == 2 * few.learning_rate
+
+
+def test_a_larger_table_is_learned_without_a_schedule() -> None:
+    x = np.random.default_rng(0).normal(size=(20_000, 1))
+    model = NITSDensity(max_steps=120, hidden=8, blocks=1, random_state=0).fit(x)
+    assert model.history_["learning_rate"][-1] == 2e-3
+    assert (
+        NITSDensity(max_steps=120, hidden=8, blocks=1, random_state=0)
+        .fit(x[:9000])
+        .history_["learning_rate"][-1]
+        < 1e-4
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -167,7 +168,7 @@ class Stopped:
     """A recipe that trains as if the budget were longer, so that it can be stopped half-way."""
 
     def __init__(self, recipe: nits.Recipe, steps: int) -> None:
-        outer = recipe.schedule
+        outer = cast(nits.Cosine, recipe.schedule)
 
         class Longer(nits.Cosine):
             def factor(self, step: int, progress: float, validation: list[float]) -> float:

@@ -6,13 +6,13 @@ import nits
 from models.fitted import Settings
 from nits import defaults
 from nits.datasets import Split
-from nits.schedules import Cosine
+from nits.schedules import SCHEDULE_FREE, Cosine
 
 
 def settings(split: Split) -> Settings:
     """Returns the estimator's defaults for the training rows; the minutes take the place of its steps."""
     plan = defaults.plan(*split.train.shape)
-    recipe, cosine = nits.Recipe(), Cosine()
+    recipe, free = nits.Recipe(), plan.optimizer == SCHEDULE_FREE
     return {
         "model": "nits-mlp",
         "source": "ours: the defaults of NITSDensity",
@@ -25,12 +25,12 @@ def settings(split: Split) -> Settings:
         "dropout": plan.dropout,
         "activation": "relu",
         "order": [],
-        "optimizer": "adamw",
+        "optimizer": plan.optimizer,
         "batch_size": plan.batch_size,
         "learning_rate": plan.learning_rate,
         "weight_decay": recipe.weight_decay,
-        "warmup": cosine.warmup,
-        "floor": cosine.floor,
+        "warmup": Cosine().warmup,
+        "floor": 1.0 if free else Cosine().floor,
         "average": recipe.average,
         "clip": recipe.clip,
         "patience": recipe.patience,

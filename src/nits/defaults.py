@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from nits.schedules import ADAMW, SCHEDULE_FREE
+
 SIZES = ((2_000, 32), (10_000, 64), (50_000, 128), (1_000_000, 256))
 """Hidden units for tables of up to so many rows."""
 
 LARGEST = 512
 
+SOME = 20_000
+"""Rows from which AdamW without a schedule won the search, at twice the rate; below, it overfits sooner."""
 
 MANY = 100_000
 """Rows from which a table is learned without much help against overfitting."""
 
 
 class Plan(NamedTuple):
-    """Width and depth of the weight model, hats per column, dropout, rows per step, rate, steps."""
+    """Width and depth of the weight model, hats per column, dropout, rows per step, how it learns, steps."""
 
     hidden: int
     blocks: int
@@ -23,6 +27,7 @@ class Plan(NamedTuple):
     dropout: float
     batch_size: int
     learning_rate: float
+    optimizer: str
     steps: int
 
 
@@ -37,6 +42,7 @@ def plan(rows: int, columns: int) -> Plan:
         knots=32 if rows >= MANY else 8,
         dropout=0.1 if rows >= MANY else 0.3,
         batch_size=batch,
-        learning_rate=3e-3 if rows >= MANY else 1e-3,
+        learning_rate=(3e-3 if rows >= MANY else 1e-3) * (2 if rows >= SOME else 1),
+        optimizer=SCHEDULE_FREE if rows >= SOME else ADAMW,
         steps=int(min(20_000, max(400, epochs * rows / batch))),
     )

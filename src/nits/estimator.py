@@ -127,6 +127,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         recipe = Recipe(
             batch_size=plan.batch_size,
             learning_rate=self.learning_rate or plan.learning_rate,
+            optimizer=plan.optimizer,
             hide=0.1 if holes else 0.0,
         )
         steps = self.max_steps if self.max_steps or self.max_minutes else plan.steps

@@ -120,9 +120,7 @@ class Run:
 
     def advance(self, progress: float) -> None:
         """Takes one step; one whose loss or gradient is not finite is counted and skipped."""
-        rate = self.recipe.learning_rate * self.recipe.schedule.factor(
-            self.step, progress, self.history.validation
-        )
+        rate = self.recipe.rate(self.step, progress, self.history.validation)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         batch = self._next_batch()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 ADAMW, SCHEDULE_FREE = "adamw", "schedule-free"
@@ -68,12 +68,13 @@ class Recipe:
     """The numbers of a training run; the defaults are what reached a given likelihood soonest.
 
     batch_size: Rows per step; all of them if there are fewer.
-    learning_rate: The peak of the schedule.
+    learning_rate: The peak of the schedule; "schedule-free" wants about twice as much as "adamw".
     weight_decay: AdamW's.
-    optimizer: "adamw", or "schedule-free", which wants a `Constant` schedule and about twice the rate: it
-        does as well whenever it is stopped, and has an average of its own.
-    schedule: `Cosine`, `Plateau` or `Constant`, or anything with their method.
-    average: Decay per step of the weights' moving average, which is what `fit` returns; 0 for none.
+    optimizer: "adamw", or "schedule-free": with an average of its own, so that it need not know when training
+        ends.
+    schedule: `Cosine`, `Constant` or `Plateau`, or anything with their method; by default the first, with
+        "schedule-free" the second.
+    average: For "adamw", decay per step of the weights' average, which is what `fit` returns; 0 for none.
     clip: Largest norm of the gradient.
     patience: Evaluations without a better validation likelihood before training stops early.
     start_from_data: Whether the weights start where each column follows its own distribution.
@@ -85,7 +86,7 @@ class Recipe:
     learning_rate: float = 3e-3
     weight_decay: float = 1e-5
     optimizer: str = ADAMW
-    schedule: Schedule = field(default_factory=Cosine)
+    schedule: Schedule | None = None
     average: float = 0.999
     clip: float = 5.0
     patience: int = 10
@@ -99,6 +100,11 @@ class Recipe:
             )
         if not 0 <= self.hide < 1:
             raise ValueError(f"hide must be a share in [0, 1), but is {self.hide!r}; 0.1 is usual.")
+
+    def rate(self, step: int, progress: float, validation: list[float]) -> float:
+        """Returns the learning rate at a step; see `Schedule.factor`."""
+        schedule = self.schedule or (Constant() if self.optimizer == SCHEDULE_FREE else Cosine())
+        return self.learning_rate * schedule.factor(step, progress, validation)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     data: Rows, shape (N, D); a tensor or an array, which may be memory-mapped. A density in float32 wants
         columns of ordinary size, so standardize them first.
     validation: Rows to choose the best weights by (with their context as `Rows`), or a share of the data.
-    max_epochs, max_steps, max_minutes: The budget, which the schedule is fitted to; 100 epochs by default.
+    max_epochs, max_steps, max_minutes: The budget, which a cosine is fitted to; 100 epochs by default.
     checkpoint: File to write every `checkpoint_minutes` and on Ctrl-C; `resume` takes it up again.
     compile: Whether to compile the kernels; by default if it pays.
     """
