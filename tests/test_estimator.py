@@ -205,12 +205,12 @@ def test_defaults_follow_the_size_of_the_table() -> None:
     assert [s.hidden for s in sizes] == sorted(s.hidden for s in sizes)
     assert [s.batch_size for s in sizes] == sorted(s.batch_size for s in sizes)
     assert plan(100, 200).hidden >= 200
-    few, enough = plan(19_999, 10), plan(20_000, 10)
-    assert (few.optimizer, enough.optimizer) == ("adamw", "schedule-free")
-    assert enough.learning_rate == 2 * few.learning_rate
+    few, enough, many = (plan(rows, 10) for rows in (19_999, 20_000, 100_000))
+    assert [p.optimizer for p in (few, enough, many)] == ["adamw", "schedule-free", "adamw"]
+    assert [p.learning_rate for p in (few, enough, many)] == [1e-3, 2e-3, 3e-3]
 
 
-def test_a_larger_table_is_learned_without_a_schedule() -> None:
+def test_a_table_of_middle_size_is_learned_without_a_schedule() -> None:
     x = np.random.default_rng(0).normal(size=(20_000, 1))
     model = NITSDensity(max_steps=120, hidden=8, blocks=1, random_state=0).fit(x)
     assert model.history_["learning_rate"][-1] == 2e-3
