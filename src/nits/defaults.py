@@ -12,7 +12,7 @@ SIZES = ((2_000, 32), (10_000, 64), (50_000, 128), (1_000_000, 256))
 LARGEST = 512
 
 SOME = 20_000
-"""Rows from which AdamW without a schedule won the search, at twice the rate; with fewer it overfits sooner."""
+"""Rows from which AdamW without a schedule won the search, at twice the rate; with fewer it overfits."""
 
 MANY = 100_000
 """Rows from which a table is learned without much help against overfitting."""
