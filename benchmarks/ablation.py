@@ -82,14 +82,14 @@ PLOTS = measure.ROOT / "docs" / "images"
 
 def measured(change: str, split: Split, shift: float, settings: Settings, args: Any) -> dict[str, Any]:
     """Trains with one change and returns its validation nats with two standard errors."""
-    changed = {**settings, **CHANGES[change](settings)}
-    changed = ordered(changed, split.train, args.seed + 1)
+    start = ordered(settings, split.train, args.seed + 1)
+    changed = ordered({**settings, **CHANGES[change](settings)}, split.train, args.seed + 1)
     if args.minutes >= 1:  # shorter runs are not compiled
         warm_up(split, changed)
     fitted = nits_mlp.fit(split, changed, args.minutes, args.seed)
     found = run.nats(fitted.log_prob(split.validation) + shift)
     return {
-        "change": {name: value for name, value in changed.items() if settings.get(name) != value},
+        "change": {name: value for name, value in changed.items() if start.get(name) != value},
         "validation_nats": found["nats_inside"],
         "two_standard_errors": found["two_standard_errors"],
         "rows_outside": found["rows_outside"],
@@ -124,9 +124,7 @@ def plot(found: dict[str, Any], path: Path) -> None:
     names = sorted(results, key=lambda name: results[name]["validation_nats"])
     figure, (bars, curves) = pyplot.subplots(1, 2, figsize=(11, 0.28 * len(names) + 2))
     gains = [results[name]["validation_nats"] - base for name in names]
-    reach = (
-        2 * float(np.quantile(np.abs(gains), 0.9)) or 1.0
-    )  # a change that ruins all is cut off, but has its number
+    reach = 2 * float(np.quantile(np.abs(gains), 0.9)) or 1.0  # what ruins all is cut off, but has its number
     drawn = np.clip(gains, -reach, reach)
     labels = bars.barh(names, drawn, color=["C0" if gain >= 0 else "C1" for gain in gains])
     bars.bar_label(labels, [f"{gain:+.3f}" for gain in gains], padding=3, fontsize=8)
@@ -139,7 +137,7 @@ def plot(found: dict[str, Any], path: Path) -> None:
         curves.plot(seconds, values, **style)
     low = max(base - 0.5, min(value for _, value in results[BASE]["history"]))
     high = max(value for name in names for _, value in results[name]["history"])
-    limits = (low, high + 0.05 * (high - low))
+    limits = (low, high + (0.05 * (high - low) or 1.0))  # a run of one look is a point
     curves.set(xlabel="seconds, set-up included", ylabel="validation nats", ylim=limits)
     curves.legend(loc="lower right")
     threads = found["hardware"]["threads"]

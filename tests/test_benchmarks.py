@@ -420,7 +420,8 @@ def test_a_greedy_order_follows_what_columns_say_of_one_another() -> None:
 def test_members_share_the_minutes_and_are_mixed() -> None:
     rows = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
     split = Split("toy", rows[:300], rows[300:350], rows[350:], ("a", "b", "c"))
-    settings = {**models.settings("diamonds", "nits-mlp"), **SMALL["nits-mlp"], "epochs": 2, "members": 3}
+    chosen = {**SMALL["nits-mlp"], "epochs": 2, "members": 3, "order": []}
+    settings = {**models.settings("diamonds", "nits-mlp"), **chosen}
     made = nits_mlp.fit(split, settings, 0.5, 0)
     assert len(made.chosen["members"]) == 3
     assert made.epochs == pytest.approx(6, abs=0.5)
