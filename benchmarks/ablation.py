@@ -26,6 +26,7 @@ import scale
 import torch
 from models import nits_mlp, untold
 from models.fitted import Settings
+from models.normalized import NORMALIZED
 from models.orders import ordered
 
 from nits import datasets
@@ -50,6 +51,7 @@ CHANGES: dict[str, Callable[[Settings], Settings]] = {
     "4 blocks": lambda s: {"blocks": 4},
     "SiLU": lambda s: {"activation": "silu"},
     "GELU": lambda s: {"activation": "gelu"},
+    "normalized": lambda s: {"activation": NORMALIZED},
     "half the rate": lambda s: {"learning_rate": s["learning_rate"] / 2},
     "twice the rate": lambda s: {"learning_rate": s["learning_rate"] * 2},
     "half the batch": lambda s: {"batch_size": s["batch_size"] // 2},

@@ -12,6 +12,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 from models import variants
+from models.normalized import NormalizedMLP, normalized
 
 import nits
 from nits.rows import Rows
@@ -69,3 +70,26 @@ def test_a_growing_batch_reads_no_row_twice_in_a_pass(data: np.ndarray) -> None:
     for progress, size in ((0.0, 32), (0.5, 64), (1.0, 128)):
         run.advance(progress)
         assert run.size == size
+
+
+def test_norms_let_no_column_see_those_after_it() -> None:
+    torch.manual_seed(0)
+    model = normalized(nits.NITS.mlp(4, hidden=24, blocks=2))
+    width, size = model.heads[0].inputs, model.heads[0].weights
+    features = torch.randn(4 * width, 5)
+    for position in range(4):
+        changed = features.clone()
+        changed[position * width :] += 1.0
+        same = model.weights(features) == model.weights(changed)
+        assert same[: (position + 1) * size].all()
+        assert not same[(position + 1) * size :].any()
+
+
+def test_norms_divide_by_the_mean_square_of_what_a_unit_may_see() -> None:
+    weights = NormalizedMLP([1] * 3, [1] * 3, hidden=4, blocks=1, dropout=0.0)
+    assert weights.ranks.tolist() == [1, 1, 2, 2]
+    found = weights.norm(torch.tensor([[1.0], [7.0], [5.0], [5.0]]), torch.ones(4, 1))
+    expected = torch.tensor(
+        [[1 / 5], [7 / 5], [1.0], [1.0]]
+    )  # 5 = √((1 + 49) / 2) = √((1 + 49 + 25 + 25) / 4)
+    torch.testing.assert_close(found, expected)

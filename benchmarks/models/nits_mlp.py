@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 import nits
 from models.fitted import Clock, Rows, Settings, chunks, taken
 from models.nits_training import FittedNITS, mixed, train
+from models.normalized import NORMALIZED, normalized
 from nits.datasets import Split
 from nits.weights.block_linear import BlockLinear
 
@@ -52,14 +53,16 @@ def build(ends: tuple[list[float], list[float]], settings: Settings) -> nits.NIT
         nits.heads.Continuous(low, high, tuple(shape.pnn), shape.knots)
         for low, high in zip(*ends, strict=True)
     ]
-    return (nits.Whitened if shape.whiten else nits.NITS).mlp(
+    norms = shape.activation == NORMALIZED
+    model = (nits.Whitened if shape.whiten else nits.NITS).mlp(
         heads,
         hidden=shape.hidden,
         blocks=shape.blocks,
         dropout=shape.dropout,
         order=shape.order or None,
-        activation=shape.activation,
+        activation="relu" if norms else shape.activation,
     )
+    return normalized(model) if norms else model
 
 
 def fit(split: Split, settings: Settings, minutes: float, seed: int) -> FittedNITS:
