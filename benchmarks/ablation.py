@@ -58,6 +58,7 @@ CHANGES: dict[str, Callable[[Settings], Settings]] = {
     "twice the batch": lambda s: {"batch_size": s["batch_size"] * 2},
     "dropout 0.1": lambda s: {"dropout": 0.1},
     "dropout 0.3": lambda s: {"dropout": 0.3},
+    "dropout 0.5": lambda s: {"dropout": 0.5},
     "weight decay 0.01": lambda s: {"weight_decay": 1e-2},
     "no average": lambda s: {"average": 0.0},
     "longer average": lambda s: {"average": 0.9997},

@@ -27,7 +27,7 @@ from models.orders import ordered
 from nits import datasets
 from nits.datasets import Split
 
-KINDS = ("two-core", "search", "hours", "member", "member-32", "paper")
+KINDS = ("two-core", "search", "hours", "member", "member-32", "paper", models.FREE)
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -37,7 +37,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", choices=list(models.FAMILIES), default=models.OURS)
     parser.add_argument("--minutes", type=float, required=True, help="for training, set-up included")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--settings", choices=KINDS, default=KINDS[0], help="of our models")
+    parser.add_argument(
+        "--settings", choices=KINDS, default=KINDS[0], help=f"of our models, or {models.FREE} of rivals"
+    )
     parser.add_argument(
         "--order", help="of the columns: random, reversed, greedy, or as 2,0,1; instead of the settings'"
     )
@@ -109,7 +111,7 @@ def record(args: argparse.Namespace, split: Split) -> dict[str, Any]:
         "model": args.model,
         "minutes": args.minutes,
         "seed": args.seed,
-        "settings_name": args.settings if args.model in models.ALL_OURS else "rivals",
+        "settings_name": models.group(args.model, args.settings),
         "settings": settings,
         "rows": {"train": len(split.train), "columns": int(np.shape(split.train)[1])},
         "parameters": fitted.parameters,

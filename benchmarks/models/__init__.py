@@ -38,6 +38,9 @@ PACKAGES = {
 }
 """The package that a family of rivals comes in."""
 
+FREE = "schedule-free"
+"""Settings of rivals that are trained as our own model is, without a schedule."""
+
 SETTINGS = Path(__file__).resolve().parents[1] / "settings"
 
 
@@ -59,13 +62,18 @@ def versions(model: str) -> dict[str, str]:
     return {} if package is None else {package: version(package)}
 
 
+def group(model: str, kind: str) -> str:
+    """Returns which settings a model has: ours have several kinds, rivals one and, if asked for, another."""
+    return kind if model in ALL_OURS or kind == FREE else "rivals"
+
+
 def settings(dataset: str, model: str, kind: str = "two-core") -> Settings:
-    """Returns a model's settings on a data set; the rivals have one set each, whatever the kind."""
+    """Returns a model's settings of a kind on a data set."""
     tables = tomllib.loads((SETTINGS / f"{dataset}.toml").read_text(encoding="utf-8"))
-    group = kind if model in ALL_OURS else "rivals"
-    found = tables.get(group, {}).get(model)
+    name = group(model, kind)
+    found = tables.get(name, {}).get(model)
     if found is None:
         raise ValueError(
-            f"settings/{dataset}.toml has no table [{group}.{model}]; add one, or choose another."
+            f"settings/{dataset}.toml has no table [{name}.{model}]; add one, or choose another."
         )
     return {"model": model, **found}

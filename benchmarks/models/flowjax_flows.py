@@ -58,6 +58,8 @@ class JaxLoop(Loop):
         super().__init__(train, recipe, seed)
         self.weights, self.rest = equinox.partition(flow, equinox.is_inexact_array, is_leaf=_is_fixed)
         self.average = self.best_weights = self.weights
+        if self.free:
+            raise ValueError("flowjax-nsf is trained with AdamW and a cosine only; set optimizer to adamw.")
         self.optimizer = optax.chain(
             optax.clip_by_global_norm(recipe.clip),
             optax.scale_by_adam(),

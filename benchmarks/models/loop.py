@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.fitted import LOOKS, Clock, Rows
-from nits.schedules import Cosine
+from nits.schedules import SCHEDULE_FREE, Constant, Cosine, Schedule
 
 SCORED_AT_ONCE = 4096
 MAX_SKIPPED = 50
@@ -21,8 +21,9 @@ MAX_SKIPPED = 50
 
 @dataclass(frozen=True)
 class Recipe:
-    """The numbers of a training run."""
+    """The numbers of a training run; schedule-free AdamW keeps the average itself."""
 
+    optimizer: str
     batch_size: int
     learning_rate: float
     weight_decay: float
@@ -39,7 +40,8 @@ class Loop(ABC):
         self.batch = min(recipe.batch_size, len(train))
         self.per_epoch = max(1, len(train) // self.batch)
         self.rng = np.random.default_rng(seed)
-        self.schedule = Cosine(recipe.warmup)
+        self.free = recipe.optimizer == SCHEDULE_FREE
+        self.schedule: Schedule = Constant(recipe.warmup) if self.free else Cosine(recipe.warmup)
         self.step = self.skipped = 0
         self.best = -math.inf
         self.history: list[tuple[float, float]] = []

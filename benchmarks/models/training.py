@@ -1,4 +1,4 @@
-"""Training of the rivals that are torch modules, with AdamW."""
+"""Training of the rivals that are torch modules, with AdamW, after a schedule or without."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from models.fitted import VALIDATION_ROWS, Clock, Fitted, Rows, Settings, Values
 from models.loop import SCORED_AT_ONCE, Loop, Recipe
 from nits import memory, subnormal
 from nits.datasets import Split
+from nits.schedule_free import ScheduleFree
 
 LogProb = Callable[[nn.Module, Tensor], Tensor]
 
@@ -27,10 +28,15 @@ class TorchLoop(Loop):
         super().__init__(train, recipe, seed)
         self.model, self.log_prob = model, log_prob
         self.average = copy.deepcopy(model).eval()
-        self.optimizer = torch.optim.AdamW(
-            model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
-        )
+        self.optimizer = self._optimizer()
         self.best_state = self.average.state_dict()
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        weights, averages = list(self.model.parameters()), list(self.average.parameters())
+        rate, decay = self.recipe.learning_rate, self.recipe.weight_decay
+        if self.free:
+            return ScheduleFree(weights, averages, lr=rate, weight_decay=decay)
+        return torch.optim.AdamW(weights, lr=rate, weight_decay=decay, fused=True)
 
     def take(self, rows: Rows, rate: float, decay: float) -> bool:
         """Takes one step, unless its loss or gradient is not finite."""
@@ -43,8 +49,10 @@ class TorchLoop(Loop):
         if not (math.isfinite(float(loss.detach())) and math.isfinite(float(norm))):
             return False
         self.optimizer.step()
-        with torch.no_grad():
-            get_ema_multi_avg_fn(decay)(list(self.average.parameters()), list(self.model.parameters()), None)
+        if not self.free:
+            averages, weights = list(self.average.parameters()), list(self.model.parameters())
+            with torch.no_grad():
+                get_ema_multi_avg_fn(decay)(averages, weights, None)
         return True
 
     def mean(self, rows: Rows) -> float:
