@@ -23,7 +23,7 @@ Record = dict[str, Any]
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 OURS = "nits-mlp"
 ALL_OURS = (OURS, "nits-conv", "nits-mixture")
-LEFT_OUT = ("paper", "hours", "member")
+LEFT_OUT = ("paper", "hours", "member", "pair")
 """Settings of runs that the short table has no line for: benchmarks/README.md has all."""
 
 DATASETS = (
