@@ -3,7 +3,8 @@
     python benchmarks/mix.py power benchmarks/weights/power-nits-mlp-*.safetensors
         → benchmarks/results/power-nits-mixture-108m-seed0.json
 
-Its minutes are the sum of its members'. A mixture of exact densities is exact, and nothing is trained.
+Its minutes are the sum of its members', or with --at-once those of the longest, if their runs began together
+and had a core each. A mixture of exact densities is exact, and nothing is trained.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,9 @@ from models import nits_mlp, nits_training
 from models.fitted import Rows, Values
 
 from nits import datasets
+
+TOGETHER = 10
+"""Seconds within which runs begin that are trained at once."""
 
 
 def score(paths: list[Path], rows: Rows) -> Values:
@@ -44,9 +49,27 @@ def members(dataset: str, paths: list[Path], results: Path) -> list[dict[str, An
     return [found[name] for name in wanted]
 
 
-def record(dataset: str, paths: list[Path], results: Path) -> dict[str, Any]:
+def minutes(parts: list[dict[str, Any]], *, at_once: bool) -> float:
+    """Returns the minutes that the members took, after one another or at the same time."""
+    every: list[float] = [part["minutes"] for part in parts]
+    if not at_once:
+        return sum(every)
+    began = [datetime.fromisoformat(part["date"]) for part in parts]
+    apart = (max(began) - min(began)).total_seconds()
+    threads = sum(part["hardware"]["threads"] for part in parts)
+    cores = parts[0]["hardware"]["cores"]
+    if apart > TOGETHER or threads > cores:
+        raise ValueError(
+            f"members trained at once begin within {TOGETHER} s and have a core per thread, but these began "
+            f"{apart:.0f} s apart, with {threads} threads on {cores} cores; leave --at-once out."
+        )
+    return max(every)
+
+
+def record(dataset: str, paths: list[Path], results: Path, *, at_once: bool = False) -> dict[str, Any]:
     """Returns everything there is to say of the mixture."""
     parts = members(dataset, paths, results)
+    budget = minutes(parts, at_once=at_once)
     split, shift = scale.scaled(datasets.load(dataset))
     figures = {
         f"{name}_{key}": value
@@ -57,7 +80,8 @@ def record(dataset: str, paths: list[Path], results: Path) -> dict[str, Any]:
         **measure.circumstances(),
         "dataset": dataset,
         "model": "nits-mixture",
-        "minutes": sum(part["minutes"] for part in parts),
+        "minutes": budget,
+        "at_once": at_once,
         "seed": parts[0]["seed"],
         "settings_name": "mixture",
         "parameters": sum(part["parameters"] for part in parts),
@@ -73,9 +97,10 @@ def main(argv: list[str] | None = None, results: Path = measure.RESULTS) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dataset")
     parser.add_argument("weights", nargs="+", type=Path)
+    parser.add_argument("--at-once", action="store_true", help="the members were trained at the same time")
     args = parser.parse_args(argv)
     try:
-        found = record(args.dataset, args.weights, results)
+        found = record(args.dataset, args.weights, results, at_once=args.at_once)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

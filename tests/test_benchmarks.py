@@ -356,6 +356,20 @@ def test_a_mixture_is_scored_from_its_members(found: dict[str, Any], split: Spli
     np.testing.assert_allclose(mix.score([path, other], split.test[1:]), expected, atol=1e-9)
 
 
+def test_members_trained_at_once_take_the_minutes_of_the_longest() -> None:
+    hardware = {"threads": 1, "cores": 2}
+    first = {"minutes": 10.0, "date": "2026-11-16T21:00:00+00:00", "hardware": hardware}
+    second = {**first, "minutes": 9.0, "date": "2026-11-16T21:00:04+00:00"}
+    assert mix.minutes([first, second], at_once=False) == 19
+    assert mix.minutes([first, second], at_once=True) == 10
+    later = {**second, "date": "2026-11-16T21:05:00+00:00"}
+    with pytest.raises(ValueError, match="began 300 s apart, with 2 threads on 2 cores; leave --at-once out"):
+        mix.minutes([first, later], at_once=True)
+    wide = {**second, "hardware": {**hardware, "threads": 2}}
+    with pytest.raises(ValueError, match="began 4 s apart, with 3 threads on 2 cores"):
+        mix.minutes([first, wide], at_once=True)
+
+
 def test_a_mixture_is_ours_and_no_rival(tmp_path: Path) -> None:
     path = project(tmp_path, RECORD)
     mixed = {
