@@ -27,7 +27,7 @@ from models.orders import ordered
 from nits import datasets
 from nits.datasets import Split
 
-KINDS = ("two-core", "search", "hours", "member", "member-32", "pair", "paper", models.FREE)
+KINDS = ("two-core", "search", "hours", "member", "member-32", "member-256", "pair", "paper", models.FREE)
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
