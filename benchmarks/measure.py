@@ -52,9 +52,7 @@ def circumstances() -> dict[str, Any]:
     """Returns what a result depends on besides the code: command, commit, versions, hardware, date."""
     run = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return {
-        "command": " ".join(
-            ["python", *(os.path.relpath(a, ROOT) if os.path.exists(a) else a for a in sys.argv)]
-        ),
+        "command": " ".join(["python", *map(_portable, sys.argv)]),
         "commit": run.stdout.strip(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": {
@@ -82,6 +80,15 @@ def write(name: str, results: dict[str, Any]) -> Path:
     )
     temporary.replace(path)
     return path
+
+
+def _portable(argument: str) -> str:
+    """Returns an argument without what only this machine has: of a path outside the project, its name."""
+    path = Path(argument)
+    if not path.exists():
+        return argument
+    place = path.resolve()
+    return str(place.relative_to(ROOT)) if place.is_relative_to(ROOT) else place.name
 
 
 def _processor() -> str:

@@ -15,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 import ablation
+import measure
 import mix
 import models
 import rescore
@@ -98,6 +99,14 @@ def test_settings_cover_every_model(dataset: str) -> None:
         settings = models.settings(dataset, model)
         assert settings["source"]
         assert set(SMALL[model]) <= set(settings), model
+
+
+def test_commands_name_no_folder_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, outside = measure.ROOT / "benchmarks" / "run.py", tmp_path / "images"
+    outside.mkdir()
+    monkeypatch.setattr(sys, "argv", [str(inside), "no-such-file", "--path", str(outside)])
+    expected = f"python {Path('benchmarks') / 'run.py'} no-such-file --path images"
+    assert measure.circumstances()["command"] == expected
 
 
 def test_settings_and_tables_know_every_data_set() -> None:

@@ -93,3 +93,8 @@ def test_norms_divide_by_the_mean_square_of_what_a_unit_may_see() -> None:
         [[1 / 5], [7 / 5], [1.0], [1.0]]
     )  # 5 = √((1 + 49) / 2) = √((1 + 49 + 25 + 25) / 4)
     torch.testing.assert_close(found, expected)
+
+
+def test_a_model_with_norms_is_not_sampled_from() -> None:
+    with pytest.raises(NotImplementedError, match="trained and scored, not sampled from"):
+        normalized(nits.NITS.mlp(3, hidden=8, blocks=1)).sample(2)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from nits import NITS
 from nits.weights import MaskedMLP
 from nits.weights.dropout import dropout
+from nits.weights.masked_mlp import MLPStepper
 
 NORMALIZED = "relu, normalized"
 """What the settings call it."""
@@ -47,6 +48,10 @@ class NormalizedMLP(MaskedMLP):
             active = narrow(self.norm(h, gain).relu()).relu()
             h = wide(dropout(active, self.dropout, self.training)) + h
         return self.norm(h, last).relu()
+
+    def stepper(self, n: int, context: Tensor | None = None) -> MLPStepper:
+        """Refuses: column by column the norms are not written, and without them samples would be wrong."""
+        raise NotImplementedError("a model with norms can be trained and scored, not sampled from.")
 
 
 def normalized(model: NITS) -> NITS:
