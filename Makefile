@@ -31,6 +31,7 @@ lint: $(READY)  ## ruff check, ruff format --check, mypy --strict, tables as the
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python benchmarks/tables.py --check
 
 bench: $(READY)  ## run the benchmarks

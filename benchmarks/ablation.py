@@ -5,8 +5,9 @@
     python benchmarks/ablation.py diamonds --defaults
         the same, from what `NITSDensity` chooses for such a table
 
-A change that has been measured is not measured again, so the search can be stopped and taken up; `--again`
-starts over. Test rows are never looked at: what is chosen here is scored on them once, by `run.py`.
+A change that has been measured is not measured again, so the search can be stopped and taken up;
+`--again` starts over. Test rows are never looked at: what is chosen here is scored on them once, by
+`run.py`.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ CHANGES: dict[str, Callable[[Settings], Settings]] = {
 PLOTS = measure.ROOT / "docs" / "images"
 
 
-def measured(change: str, split: Split, shift: float, settings: Settings, args: Any) -> dict[str, Any]:
+def measured(
+    change: str, split: Split, shift: float, settings: Settings, args: Any
+) -> dict[str, Any]:
     """Trains with one change and returns its validation nats with two standard errors."""
     start = ordered(settings, split.train, args.seed + 1)
     changed = ordered({**settings, **CHANGES[change](settings)}, split.train, args.seed + 1)
@@ -127,7 +130,9 @@ def plot(found: dict[str, Any], path: Path) -> None:
     names = sorted(results, key=lambda name: results[name]["validation_nats"])
     figure, (bars, curves) = pyplot.subplots(1, 2, figsize=(11, 0.28 * len(names) + 2))
     gains = [results[name]["validation_nats"] - base for name in names]
-    reach = 2 * float(np.quantile(np.abs(gains), 0.9)) or 1.0  # what ruins all is cut off, but has its number
+    reach = (
+        2 * float(np.quantile(np.abs(gains), 0.9)) or 1.0
+    )  # what ruins all is cut off, but has its number
     drawn = np.clip(gains, -reach, reach)
     labels = bars.barh(names, drawn, color=["C0" if gain >= 0 else "C1" for gain in gains])
     bars.bar_label(labels, [f"{gain:+.3f}" for gain in gains], padding=3, fontsize=8)
@@ -136,7 +141,9 @@ def plot(found: dict[str, Any], path: Path) -> None:
     for name in names:
         seconds, values = zip(*results[name]["history"], strict=True)
         shown = name in (BASE, names[-1], "no hats", "schedule-free, twice the rate")
-        style: dict[str, Any] = {"label": name, "lw": 2} if shown else {"color": "0.8", "lw": 1, "zorder": 0}
+        style: dict[str, Any] = (
+            {"label": name, "lw": 2} if shown else {"color": "0.8", "lw": 1, "zorder": 0}
+        )
         curves.plot(seconds, values, **style)
     low = max(base - 0.5, min(value for _, value in results[BASE]["history"]))
     high = max(value for name in names for _, value in results[name]["history"])
@@ -156,13 +163,17 @@ def plot(found: dict[str, Any], path: Path) -> None:
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("dataset", choices=sorted(path.stem for path in models.SETTINGS.glob("*.toml")))
+    parser.add_argument(
+        "dataset", choices=sorted(path.stem for path in models.SETTINGS.glob("*.toml"))
+    )
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=list(CHANGES), default=list(CHANGES))
     start = parser.add_mutually_exclusive_group()
     start.add_argument("--settings", choices=run.KINDS, default=run.KINDS[0], help="to start from")
-    start.add_argument("--defaults", action="store_true", help="start from the defaults of NITSDensity")
+    start.add_argument(
+        "--defaults", action="store_true", help="start from the defaults of NITSDensity"
+    )
     parser.add_argument("--again", action="store_true", help="measure what has been measured, too")
     return parser.parse_args(argv)
 
@@ -189,7 +200,9 @@ def kept(path: Path, settings: Settings) -> dict[str, Any]:
     return earlier
 
 
-def main(argv: list[str] | None = None, results: Path = measure.RESULTS, plots: Path = PLOTS) -> int:
+def main(
+    argv: list[str] | None = None, results: Path = measure.RESULTS, plots: Path = PLOTS
+) -> int:
     """Measures the changes that have not been, and draws."""
     args = arguments(argv)
     name = f"ablation-{'defaults-' if args.defaults else ''}{args.dataset}-{args.minutes:g}m"
@@ -208,14 +221,21 @@ def main(argv: list[str] | None = None, results: Path = measure.RESULTS, plots: 
         "seed": args.seed,
         "defaults": args.defaults,
     }
-    found: dict[str, Any] = {**measure.circumstances(), **about, "settings": settings, "results": earlier}
+    found: dict[str, Any] = {
+        **measure.circumstances(),
+        **about,
+        "settings": settings,
+        "results": earlier,
+    }
     for change in args.only:
         if change not in found["results"]:
             found["results"][change] = measured(change, split, shift, settings, args)
             path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
             print(f"{change}: {found['results'][change]['validation_nats']:.4f}", flush=True)
     if BASE in found["results"]:
-        plot(json.loads(path.read_text(encoding="utf-8")), plots / f"{name}.png")  # as it was measured
+        plot(
+            json.loads(path.read_text(encoding="utf-8")), plots / f"{name}.png"
+        )  # as it was measured
     return 0
 
 

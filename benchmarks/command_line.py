@@ -3,10 +3,11 @@
     python benchmarks/command_line.py [gas_turbine …] [--minutes 5]
         → benchmarks/results/command-line-TABLE.json
 
-Every tenth row is held out. Twice: with all columns; and with the numeric columns of the rows without holes,
-which a Gaussian mixture (the best of 1 … 30 components by validation) can model too. For the mixture, columns
-on a grid get uniform noise of one step, in training and in scoring, as a density on a grid would otherwise be
-infinite; its density times the step then stands beside our probabilities.
+Every tenth row is held out. Twice: with all columns; and with the numeric columns of the rows
+without holes, which a Gaussian mixture (the best of 1 … 30 components by validation) can model too.
+For the mixture, columns on a grid get uniform noise of one step, in training and in scoring, as a
+density on a grid would otherwise be infinite; its density times the step then stands beside our
+probabilities.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ COMPONENTS = (1, 2, 3, 5, 8, 12, 20, 30)
 
 def command(*argv: object) -> None:
     """Runs a verb of the command line in a process of its own."""
-    subprocess.run([sys.executable, "-m", "nits.cli", *map(str, argv)], check=True)
+    subprocess.run([sys.executable, "-m", "nits", *map(str, argv)], check=True)
 
 
 def held_out(table: Any) -> tuple[Any, Any]:
@@ -50,8 +51,18 @@ def fitted(table: Any, minutes: float, folder: Path) -> dict[str, Any]:
     train, test = held_out(table)
     train.to_csv(folder / "train.csv", index=False)
     test.to_csv(folder / "test.csv", index=False)
-    command("fit", folder / "train.csv", "-o", folder / "model.nits", "--max-minutes", minutes, "--quiet")
-    command("score", folder / "model.nits", folder / "test.csv", "-o", folder / "scores.csv", "--quiet")
+    command(
+        "fit",
+        folder / "train.csv",
+        "-o",
+        folder / "model.nits",
+        "--max-minutes",
+        minutes,
+        "--quiet",
+    )
+    command(
+        "score", folder / "model.nits", folder / "test.csv", "-o", folder / "scores.csv", "--quiet"
+    )
     values = pandas.read_csv(folder / "scores.csv")["log_density"].to_numpy()
     inside = values[values != -np.inf]
     model = nits.load(folder / "model.nits")
@@ -74,7 +85,9 @@ def mixture(table: Any, steps: list[float]) -> dict[str, Any]:
 
     noise = np.random.default_rng(2)
     train, test = (part.to_numpy(np.float64) for part in held_out(table))
-    train, test = (part + (noise.random(part.shape) - 0.5) * np.array(steps) for part in (train, test))
+    train, test = (
+        part + (noise.random(part.shape) - 0.5) * np.array(steps) for part in (train, test)
+    )
     train = train[np.random.default_rng(1).permutation(len(train))[:50_000]]
     scaler = StandardScaler().fit(train)
     cut = len(train) // 10
@@ -105,7 +118,12 @@ def measured(name: str, minutes: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         numbers = fitted(numeric(table), minutes, Path(place))
     rival = mixture(numeric(table), numbers["steps"])
-    return {"minutes": minutes, "all_columns": whole, "numeric_columns": numbers, "gaussian_mixture": rival}
+    return {
+        "minutes": minutes,
+        "all_columns": whole,
+        "numeric_columns": numbers,
+        "gaussian_mixture": rival,
+    }
 
 
 def main(argv: list[str] | None = None) -> int:

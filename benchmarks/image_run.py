@@ -3,8 +3,8 @@
     python benchmarks/image_run.py fashion_mnist --head nits --minutes 60
         → benchmarks/results/images-fashion_mnist-nits-60m-seed0.json
 
-`--head logistics` puts PixelCNN++'s mixture of logistics, a PNN of one hidden layer, on the same trunk.
-Set-up and compiling count as training; loading the images and scoring them do not.
+`--head logistics` puts PixelCNN++'s mixture of logistics, a PNN of one hidden layer, on the same
+trunk. Set-up and compiling count as training; loading the images and scoring them do not.
 """
 
 from __future__ import annotations
@@ -21,12 +21,17 @@ from typing import Any
 import measure
 import models
 
-from nits import NITSImages, datasets, image_arrays
-from nits.commands.pictures import write_png
+from nits import NITSImages, datasets
+from nits.cli.commands.pictures import write_png
+from nits.images import arrays
 from nits.weights import ConvSize
 
 SETTINGS = models.SETTINGS / "images"
-LOADERS = {"fashion_mnist": datasets.fashion_mnist, "cifar10": datasets.cifar10, "mnist": datasets.mnist}
+LOADERS = {
+    "fashion_mnist": datasets.fashion_mnist,
+    "cifar10": datasets.cifar10,
+    "mnist": datasets.mnist,
+}
 OUT = measure.ROOT / "out" / "benchmarks"
 PLOTS = measure.ROOT / "docs" / "images"
 
@@ -36,9 +41,13 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dataset", choices=sorted(path.stem for path in SETTINGS.glob("*.toml")))
     parser.add_argument("--head", default="nits", help="one of those that the settings name")
-    parser.add_argument("--minutes", type=float, required=True, help="for training, set-up included")
+    parser.add_argument(
+        "--minutes", type=float, required=True, help="for training, set-up included"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--path", type=Path, help="folder with the images; under NITS_DATA by default")
+    parser.add_argument(
+        "--path", type=Path, help="folder with the images; under NITS_DATA by default"
+    )
     parser.add_argument("--test-images", type=int, default=10_000, help="of the test set, to score")
     return parser.parse_args(argv)
 
@@ -64,7 +73,8 @@ def estimator(chosen: dict[str, Any], args: argparse.Namespace, images: int) -> 
         learning_rate=chosen["learning_rate"],
         max_minutes=args.minutes,
         validation_fraction=chosen["validation_images"] / images,
-        checkpoint=OUT / f"{args.dataset}-{args.head}-{args.minutes:g}m-seed{args.seed}.safetensors",
+        checkpoint=OUT
+        / f"{args.dataset}-{args.head}-{args.minutes:g}m-seed{args.seed}.safetensors",
         random_state=args.seed,
         verbose=True,
     )
@@ -75,7 +85,7 @@ def record(args: argparse.Namespace) -> dict[str, Any]:
     chosen = settings(args.dataset, args.head)
     circumstances = measure.circumstances()
     images = LOADERS[args.dataset](args.path)
-    train, test = map(image_arrays.as_given, (images.train, images.test[: args.test_images]))
+    train, test = map(arrays.as_given, (images.train, images.test[: args.test_images]))
     model = estimator(chosen, args, len(train))
     begun = time.monotonic()
     model.fit(train)
@@ -111,8 +121,10 @@ def _grid(model: NITSImages, count: int, args: argparse.Namespace) -> str:
     """Writes a grid of samples, and returns where."""
     PLOTS.mkdir(parents=True, exist_ok=True)
     place = PLOTS / f"samples-{args.dataset}-{args.head}-{args.minutes:g}m.png"
-    write_png(image_arrays.grid(model.sample(count, random_state=args.seed)), place)
-    return str(place.relative_to(measure.ROOT)) if place.is_relative_to(measure.ROOT) else str(place)
+    write_png(arrays.grid(model.sample(count, random_state=args.seed)), place)
+    return (
+        str(place.relative_to(measure.ROOT)) if place.is_relative_to(measure.ROOT) else str(place)
+    )
 
 
 def main(argv: list[str] | None = None, results: Path = measure.RESULTS) -> int:
@@ -125,7 +137,9 @@ def main(argv: list[str] | None = None, results: Path = measure.RESULTS) -> int:
         return 2
     path = results / f"images-{args.dataset}-{args.head}-{args.minutes:g}m-seed{args.seed}.json"
     path.write_text(json.dumps(found, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    print(f"test {found['test_bits_per_dim']:.4f} ± {found['two_standard_errors']:.4f} bits per dimension")
+    print(
+        f"test {found['test_bits_per_dim']:.4f} ± {found['two_standard_errors']:.4f} bits per dimension"
+    )
     return 0
 
 

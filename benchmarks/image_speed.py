@@ -3,8 +3,9 @@
     python benchmarks/image_speed.py
         → benchmarks/results/image_speed.json
 
-Both draw the same pixels from the same uniform numbers. The plain way is timed over the first columns only,
-since each costs it the same; the cached way is timed over the same columns and over whole images.
+Both draw the same pixels from the same uniform numbers. The plain way is timed over the first
+columns only, since each costs it the same; the cached way is timed over the same columns and over
+whole images.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def measured(shape: tuple[int, int, int], images: int, columns: int, rounds: int
         begun = time.perf_counter()
         model.from_uniform(u)
         whole = time.perf_counter() - begun
-    per_column = {name: measure.spread([t / columns for t in found]) for name, found in times.items()}
+    per_column = {
+        name: measure.spread([t / columns for t in found]) for name, found in times.items()
+    }
     return {
         "images": images,
         "columns_timed": columns,
@@ -85,7 +88,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--columns", type=int, default=24, help="that the plain way is timed over")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args(argv)
-    found = {name: measured(shape, args.images, args.columns, args.rounds) for name, shape in SHAPES.items()}
+    found = {
+        name: measured(shape, args.images, args.columns, args.rounds)
+        for name, shape in SHAPES.items()
+    }
     for name, part in found.items():
         ratio = part["plain_per_column_over_cached_whole"]
         print(f"{name}: {ratio:.0f} × faster, {part['pixels_different']} pixels differ")

@@ -50,7 +50,9 @@ def ratios(times: Times, over: str, under: str, factor: float = 1.0) -> dict[str
 
 def circumstances() -> dict[str, Any]:
     """Returns what a result depends on besides the code: command, commit, versions, hardware, date."""
-    run = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     return {
         "command": " ".join(["python", *map(_portable, sys.argv)]),
         "commit": run.stdout.strip(),
@@ -95,5 +97,9 @@ def _processor() -> str:
     info = Path("/proc/cpuinfo")
     if not info.exists():
         return platform.processor()
-    names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
+    names = [
+        line.partition(":")[2].strip()
+        for line in info.read_text().splitlines()
+        if "model name" in line
+    ]
     return names[0] if names else platform.processor()

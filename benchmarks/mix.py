@@ -3,8 +3,8 @@
     python benchmarks/mix.py power benchmarks/weights/power-nits-mlp-*.safetensors
         → benchmarks/results/power-nits-mixture-108m-seed0.json
 
-Its minutes are the sum of its members', or with --at-once those of the longest, if their runs began together
-and had a core each. A mixture of exact densities is exact, and nothing is trained.
+Its minutes are the sum of its members', or with --at-once those of the longest, if their runs began
+together and had a core each. A mixture of exact densities is exact, and nothing is trained.
 """
 
 from __future__ import annotations
@@ -39,13 +39,18 @@ def score(paths: list[Path], rows: Rows) -> Values:
 def members(dataset: str, paths: list[Path], results: Path) -> list[dict[str, Any]]:
     """Returns the records of the runs that the weights come from."""
     runs = [
-        json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob(f"{dataset}-*.json"))
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(results.glob(f"{dataset}-*.json"))
     ]
     wanted = [str(path.resolve().relative_to(measure.ROOT)) for path in paths]
-    found = {record.get("weights"): record for record in runs if isinstance(record.get("weights"), str)}
+    found = {
+        record.get("weights"): record for record in runs if isinstance(record.get("weights"), str)
+    }
     missing = [name for name in wanted if name not in found]
     if missing:
-        raise ValueError(f"no result of {dataset} has the weights {missing[0]}; run it with --save first.")
+        raise ValueError(
+            f"no result of {dataset} has the weights {missing[0]}; run it with --save first."
+        )
     return [found[name] for name in wanted]
 
 
@@ -66,7 +71,9 @@ def minutes(parts: list[dict[str, Any]], *, at_once: bool) -> float:
     return max(every)
 
 
-def record(dataset: str, paths: list[Path], results: Path, *, at_once: bool = False) -> dict[str, Any]:
+def record(
+    dataset: str, paths: list[Path], results: Path, *, at_once: bool = False
+) -> dict[str, Any]:
     """Returns everything there is to say of the mixture."""
     parts = members(dataset, paths, results)
     budget = minutes(parts, at_once=at_once)
@@ -97,7 +104,9 @@ def main(argv: list[str] | None = None, results: Path = measure.RESULTS) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dataset")
     parser.add_argument("weights", nargs="+", type=Path)
-    parser.add_argument("--at-once", action="store_true", help="the members were trained at the same time")
+    parser.add_argument(
+        "--at-once", action="store_true", help="the members were trained at the same time"
+    )
     args = parser.parse_args(argv)
     try:
         found = record(args.dataset, args.weights, results, at_once=args.at_once)

@@ -2,8 +2,8 @@
 
     python benchmarks/mlp_speed.py [--rounds 15]        writes benchmarks/results/mlp_speed.json
 
-Three questions: what skipping the zero blocks saves, how far a training step is from its matrix products
-alone, and what a sampled row costs beside a scored one and beside D passes of the network.
+Three questions: what skipping the zero blocks saves, how far a training step is from its matrix
+products alone, and what a sampled row costs beside a scored one and beside D passes of the network.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import torch
 from measure import Times, alternately, ratios, spread, write
 from torch import Tensor
 
-from nits import NITS, memory, subnormal
+from nits import NITS
+from nits.training import memory, subnormal
 from nits.weights.block_linear import BlockLinear
 
 SEED = 0
@@ -33,7 +34,9 @@ def seconds(times: Times) -> dict[str, dict[str, float]]:
     return {name: spread(values) for name, values in times.items()}
 
 
-def started_at_quantiles(columns: int, hidden: int, noise: float, blocks: int = 4) -> tuple[NITS, Tensor]:
+def started_at_quantiles(
+    columns: int, hidden: int, noise: float, blocks: int = 4
+) -> tuple[NITS, Tensor]:
     """Returns a model that follows standard normal data, with weights of size `noise` on top, and rows."""
     torch.manual_seed(SEED)
     model = NITS.mlp(columns, hidden=hidden, blocks=blocks)
@@ -76,7 +79,8 @@ def largest_difference(a: NITS, b: NITS, x: Tensor) -> dict[str, float]:
     forward_and_backward(a, x)
     forward_and_backward(b, x)
     gradients = [
-        [p.grad for p in model.parameters() if p.grad is not None and p.grad.any()] for model in (a, b)
+        [p.grad for p in model.parameters() if p.grad is not None and p.grad.any()]
+        for model in (a, b)
     ]
     return {
         "log_prob": relative(*values),
@@ -140,7 +144,9 @@ def against_the_gemm_bound(rounds: int) -> dict[str, Any]:
     flops = 6 * BATCH * sum(layer.multiplied for layer in layers(model))
     gemm_flops = 2 * GEMM_SIZE**3
     with memory.kept(), subnormal.flushed():
-        times = alternately({"sgemm": matrix_product(), "step": training_step(model, rows[:BATCH])}, rounds)
+        times = alternately(
+            {"sgemm": matrix_product(), "step": training_step(model, rows[:BATCH])}, rounds
+        )
     return {
         "what": "D=21, hidden=512, 4 residual blocks, batch 1024: zero_grad, log_prob, backward, "
         "clip_grad_norm_, fused AdamW, PNN kernels in C++, started at the data's quantiles, freed memory "
@@ -205,7 +211,9 @@ def full_passes(model: NITS, u: Tensor) -> Tensor:
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the benchmarks and writes the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args(argv).rounds
     results: dict[str, Any] = {"seed": SEED, "rounds": rounds}

@@ -26,7 +26,9 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     model = nits.NITS.conv((3, 32, 32), Quantized(0.0, 1.0, 256), size=SIZES[args.size])
     optimizer = torch.optim.Adam(model.parameters(), 2e-4)
-    x = torch.randint(256, (args.batch, model.columns), generator=torch.Generator().manual_seed(0)).float()
+    x = torch.randint(
+        256, (args.batch, model.columns), generator=torch.Generator().manual_seed(0)
+    ).float()
     seconds = []
     for _ in range(2):
         begun = time.perf_counter()

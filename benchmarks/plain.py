@@ -2,7 +2,8 @@
 
 z = W (a − b),    a = σ(z),    F = Σ softmax(A_last) a,    log ν = log F′(x) − log(F(B) − F(A))
 
-The layers of the weight model are whole masked products if the model comes from `mlp_speed.made_dense`.
+The layers of the weight model are whole masked products if the model comes from
+`mlp_speed.made_dense`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nits import NITS, heads, pnn
+from nits import NITS, heads
+from nits.pnn import network
 
 Layers = list[tuple[Tensor, Tensor]]
 
@@ -20,8 +22,8 @@ def log_prob(model: NITS, x: Tensor) -> Tensor:
     hidden = hidden_layers(model)
     values = model.described(x)  # (D, N)
     theta = model._theta(values, None).unflatten(0, (model.columns, -1)).movedim(1, 0)  # (P, D, N)
-    layers, last = pnn.unpack(theta, hidden)
-    weights = [(torch.exp(pnn.log_weights(A)), b) for A, b in layers]
+    layers, last = network.unpack(theta, hidden)
+    weights = [(torch.exp(network.log_weights(A)), b) for A, b in layers]
     shares = torch.softmax(last, 0)
     mass = increasing(model.high, weights, shares) - increasing(model.low, weights, shares)
     return (torch.log(slope(values, weights, shares)) - torch.log(mass)).sum(0)

@@ -2,8 +2,8 @@
 
     python benchmarks/pnn_speed.py        writes benchmarks/results/pnn_speed.json
 
-The rivals: torch.compile's kernels; the oracle of the tests, which goes unit by unit and takes its slope by
-autograd; and bisection.
+The rivals: torch.compile's kernels; the oracle of the tests, which goes unit by unit and takes its
+slope by autograd; and bisection.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ import measure
 import torch
 from torch import Tensor
 
-from nits import PNN, compiled, native, pnn, pnn_parameters
+from nits import PNN, pnn_parameters
 from nits.heads import Continuous
+from nits.kernels import compiled, native
+from nits.pnn import network
 
 sys.path.insert(0, str(measure.ROOT / "tests"))
 
@@ -59,8 +61,9 @@ def main() -> int:
 def log_prob_speed() -> dict[str, Any]:
     """Times log_prob and its gradient with respect to theta, ours and the oracle's in turn, in float32.
 
-    Each gets theta as it would have it: ours as training does, 64 columns of 1024 rows, one column's weights
-    together; the oracle with each weight of all PNNs together, the order in which it reads them.
+    Each gets theta as it would have it: ours as training does, 64 columns of 1024 rows, one
+    column's weights together; the oracle with each weight of all PNNs together, the order in which
+    it reads them.
     """
     generator = torch.Generator().manual_seed(0)
     theta = torch.randn(pnn_parameters(HIDDEN), PNNS, generator=generator)
@@ -75,10 +78,14 @@ def log_prob_speed() -> dict[str, Any]:
         return found.transpose(0, 1)
 
     def ours() -> Tensor:
-        return gradient(lambda theta: native.log_prob(theta, (x.view(COLUMNS, -1),), low, high, HIDDEN))
+        return gradient(
+            lambda theta: native.log_prob(theta, (x.view(COLUMNS, -1),), low, high, HIDDEN)
+        )
 
     def by_torch() -> Tensor:
-        return gradient(lambda theta: compiled.log_prob(head, theta, (x.view(COLUMNS, -1),), low, high))
+        return gradient(
+            lambda theta: compiled.log_prob(head, theta, (x.view(COLUMNS, -1),), low, high)
+        )
 
     def oracle() -> Tensor:
         weights = theta.detach().requires_grad_()
@@ -105,21 +112,36 @@ def log_prob_speed() -> dict[str, Any]:
 def quantile_evaluations() -> list[dict[str, Any]]:
     """Counts evaluations of F per quantile: ours, and bisection's to the same greatest error.
 
-    Bisection is counted twice: each quantile stopped as soon as it is good enough, which takes an oracle, and
-    as many steps for all as the slowest needs, which is how a fixed number of steps is chosen.
+    Bisection is counted twice: each quantile stopped as soon as it is good enough, which takes an
+    oracle, and as many steps for all as the slowest needs, which is how a fixed number of steps is
+    chosen.
     """
     rows = []
     for dtype in (torch.float32, torch.float64):
         for low, high in ((LOW, HIGH), (-30.0, 30.0)):
-            theta = torch.randn(200, pnn_parameters(HIDDEN), generator=torch.Generator().manual_seed(1))
+            theta = torch.randn(
+                200, pnn_parameters(HIDDEN), generator=torch.Generator().manual_seed(1)
+            )
             d, u = PNN(theta.to(dtype), low, high, HIDDEN), probabilities(dtype, len(theta))
             x, newton = counted(partial(d.icdf, u))
             error = float((d.cdf(x) - u).abs().max())
             steps = bisection(d, u, error)
-            row = {"dtype": str(dtype).removeprefix("torch."), "low": low, "high": high, "error": error}
-            per_quantile, mean, most = newton / u.numel(), float(steps.double().mean()), int(steps.max())
+            row = {
+                "dtype": str(dtype).removeprefix("torch."),
+                "low": low,
+                "high": high,
+                "error": error,
+            }
+            per_quantile, mean, most = (
+                newton / u.numel(),
+                float(steps.double().mean()),
+                int(steps.max()),
+            )
             row |= {"newton": per_quantile, "bisection_stopped": mean, "bisection_fixed": most}
-            row |= {"stopped_over_newton": mean / per_quantile, "fixed_over_newton": most / per_quantile}
+            row |= {
+                "stopped_over_newton": mean / per_quantile,
+                "fixed_over_newton": most / per_quantile,
+            }
             rows.append(row)
     return rows
 
@@ -135,7 +157,7 @@ def counted(program: Callable[[], Tensor]) -> tuple[Tensor, int]:
     points = 0
 
     def counting(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(at: pnn.Frame, x: Tensor) -> Any:
+        def call(at: network.Frame, x: Tensor) -> Any:
             nonlocal points
             points += x.numel()
             return function(at, x)
@@ -144,7 +166,7 @@ def counted(program: Callable[[], Tensor]) -> tuple[Tensor, int]:
 
     with ExitStack() as stack:
         for name in ("cdf", "cdf_and_density", "log_density"):
-            stack.enter_context(mock.patch.object(pnn, name, counting(getattr(pnn, name))))
+            stack.enter_context(mock.patch.object(network, name, counting(getattr(network, name))))
         result = program()
     return result, points
 

@@ -52,7 +52,9 @@ def main(argv: list[str] | None = None, results: Path = measure.RESULTS) -> int:
             return 2
         same = abs(before - now) <= TOLERANCE
         wrong += not same
-        print(f"{path.stem}: recorded {before:.6f}, now {now:.6f} nats, {'same' if same else 'DIFFERENT'}")
+        print(
+            f"{path.stem}: recorded {before:.6f}, now {now:.6f} nats, {'same' if same else 'DIFFERENT'}"
+        )
     return 1 if wrong else 0
 
 

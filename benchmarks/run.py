@@ -27,24 +27,44 @@ from models.orders import ordered
 from nits import datasets
 from nits.datasets import Split
 
-KINDS = ("two-core", "search", "hours", "member", "member-32", "member-256", "pair", "paper", models.FREE)
+KINDS = (
+    "two-core",
+    "search",
+    "hours",
+    "member",
+    "member-32",
+    "member-256",
+    "pair",
+    "paper",
+    models.FREE,
+)
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("dataset", choices=sorted(path.stem for path in models.SETTINGS.glob("*.toml")))
+    parser.add_argument(
+        "dataset", choices=sorted(path.stem for path in models.SETTINGS.glob("*.toml"))
+    )
     parser.add_argument("--model", choices=list(models.FAMILIES), default=models.OURS)
-    parser.add_argument("--minutes", type=float, required=True, help="for training, set-up included")
+    parser.add_argument(
+        "--minutes", type=float, required=True, help="for training, set-up included"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--settings", choices=KINDS, default=KINDS[0], help=f"of our models, or {models.FREE} of rivals"
+        "--settings",
+        choices=KINDS,
+        default=KINDS[0],
+        help=f"of our models, or {models.FREE} of rivals",
     )
     parser.add_argument(
-        "--order", help="of the columns: random, reversed, greedy, or as 2,0,1; instead of the settings'"
+        "--order",
+        help="of the columns: random, reversed, greedy, or as 2,0,1; instead of the settings'",
     )
     parser.add_argument("--save", type=Path, help="safetensors file for the weights of nits-mlp")
-    parser.add_argument("--half", action="store_true", help="save in float16 and report what that scores")
+    parser.add_argument(
+        "--half", action="store_true", help="save in float16 and report what that scores"
+    )
     args = parser.parse_args(argv)
     if not args.minutes > 0:
         parser.error(f"--minutes must be positive, but is {args.minutes:g}.")
@@ -85,7 +105,9 @@ def scores(fitted: Fitted, split: Split, shift: float) -> dict[str, Any]:
 def keep(fitted: Fitted, settings: Settings, path: Path, *, half: bool) -> dict[str, Any]:
     """Saves the weights and makes what is in the file the model that is scored."""
     if not isinstance(fitted, FittedNITS) or fitted.model is None:
-        raise ValueError("the weights of a mixture cannot be kept; set members to 1, and mix with mix.py.")
+        raise ValueError(
+            "the weights of a mixture cannot be kept; set members to 1, and mix with mix.py."
+        )
     nits_mlp.save(fitted.model, settings, path, half=half)
     stored = nits_mlp.load(path)
     fitted.log_prob = lambda rows: score(stored, rows)
@@ -122,7 +144,9 @@ def record(args: argparse.Namespace, split: Split) -> dict[str, Any]:
         "shift": shift,
         **scores(fitted, split, shift),
         **weights,
-        "history": [{"seconds": s, "validation_nats": _finite(v + shift)} for s, v in fitted.history],
+        "history": [
+            {"seconds": s, "validation_nats": _finite(v + shift)} for s, v in fitted.history
+        ],
     }
 
 

@@ -1,6 +1,7 @@
 """How the time to score and to sample grows with columns, rows, width and threads.
 
-    python benchmarks/scaling.py [--rounds 5]   writes results/scaling.json and docs/images/scaling.png, .svg
+    python benchmarks/scaling.py [--rounds 5]   writes results/scaling.json and
+    docs/images/scaling.png, .svg
 
 Every line is a power law fitted by least squares to the medians of sizes that are timed in turn.
 """
@@ -20,7 +21,8 @@ import torch
 from measure import alternately, spread, write
 from mlp_speed import started_at_quantiles
 
-from nits import NITS, memory, subnormal
+from nits import NITS
+from nits.training import memory, subnormal
 
 NOISE = 0.005
 BLOCKS = 2
@@ -61,10 +63,16 @@ ROWS = tuple(2**k for k in range(10, 18))
 WIDTHS = (128, 256, 512, 1024)
 
 SWEEPS = {
-    "scoring_columns": Sweep(scoring, "columns D", COLUMNS, tuple(Case(d, 512, 2048) for d in COLUMNS)),
+    "scoring_columns": Sweep(
+        scoring, "columns D", COLUMNS, tuple(Case(d, 512, 2048) for d in COLUMNS)
+    ),
     "scoring_rows": Sweep(scoring, "rows N", ROWS, tuple(Case(16, 512, n) for n in ROWS)),
-    "scoring_width": Sweep(scoring, "hidden width", WIDTHS, tuple(Case(16, h, 2048) for h in WIDTHS)),
-    "sampling_columns": Sweep(sampling, "columns D", COLUMNS, tuple(Case(d, 512, 2048) for d in COLUMNS)),
+    "scoring_width": Sweep(
+        scoring, "hidden width", WIDTHS, tuple(Case(16, h, 2048) for h in WIDTHS)
+    ),
+    "sampling_columns": Sweep(
+        sampling, "columns D", COLUMNS, tuple(Case(d, 512, 2048) for d in COLUMNS)
+    ),
 }
 
 
@@ -83,7 +91,9 @@ def with_threads(threads: int, program: Callable[[], object]) -> Callable[[], ob
     return run
 
 
-def programs(sweep: Sweep, threads: Sequence[int], *, compiled: bool) -> dict[str, Callable[[], object]]:
+def programs(
+    sweep: Sweep, threads: Sequence[int], *, compiled: bool
+) -> dict[str, Callable[[], object]]:
     """Returns one program for each number of threads and each case, named by both."""
     models: dict[tuple[int, int], NITS] = {}
     found: dict[str, Callable[[], object]] = {}
@@ -97,7 +107,9 @@ def programs(sweep: Sweep, threads: Sequence[int], *, compiled: bool) -> dict[st
     return {name: found[name] for name in sorted(found, key=lambda name: name.split()[0])}
 
 
-def measured(sweep: Sweep, rounds: int, threads: Sequence[int], *, compiled: bool = True) -> dict[str, Any]:
+def measured(
+    sweep: Sweep, rounds: int, threads: Sequence[int], *, compiled: bool = True
+) -> dict[str, Any]:
     """Times the cases in turn and fits a power law for each number of threads."""
     before = torch.get_num_threads()
     try:
@@ -121,7 +133,9 @@ def measured(sweep: Sweep, rounds: int, threads: Sequence[int], *, compiled: boo
 
 def main(argv: list[str] | None = None) -> int:
     """Times every sweep, writes the results and draws them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args(argv).rounds
     start = time.perf_counter()

@@ -1,9 +1,10 @@
 """How fast NITS-MLP is beside the plain way and beside flows with as many weights, as ratios within one run.
 
-    python benchmarks/speed.py [--rounds 7]     writes results/speed.json and docs/images/speed.png, .svg
+    python benchmarks/speed.py [--rounds 7]     writes results/speed.json and docs/images/speed.png,
+    .svg
 
-Rows per second trained, scored and sampled, for 63 and for 6 columns; peak memory of training, which is read
-from Linux's /proc; and the time that an import takes.
+Rows per second trained, scored and sampled, for 63 and for 6 columns; peak memory of training,
+which is read from Linux's /proc; and the time that an import takes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from speed_programs import (
 )
 from torch import Tensor
 
-from nits import memory, subnormal
+from nits.training import memory, subnormal
 
 BATCH, SCORED, SAMPLED = 1024, 4096, 512
 MEMORY_STEPS = 3
@@ -175,7 +176,9 @@ def import_time(rounds: int) -> dict[str, Any]:
 
 def parsed(argv: list[str] | None) -> argparse.Namespace:
     """Returns the options; all but --rounds are for the processes whose memory is measured."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--memory-of", choices=MAKE, help=argparse.SUPPRESS)
     parser.add_argument("--size", type=int, nargs=3, help=argparse.SUPPRESS)
@@ -197,7 +200,9 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     start = time.perf_counter()
     results: dict[str, Any] = {"rounds": given.rounds, "what": SETTING, "contenders": entries()}
-    results["rivals"] = {package: number for name in RIVALS for package, number in versions(name).items()}
+    results["rivals"] = {
+        package: number for name in RIVALS for package, number in versions(name).items()
+    }
     results["import_time"] = import_time(given.rounds)
     results["training_memory"] = training_memory()
     print(json.dumps(results, indent=2), flush=True)

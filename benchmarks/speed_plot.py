@@ -35,7 +35,9 @@ def speed_figure(results: Results) -> Figure:
     for axes, name in zip(panels, RACES, strict=True):
         _bars(axes, name, results[name])
     panels[0].legend(frameon=False, loc="upper right", fontsize=8)
-    panels[-1].set_xlabel("rows per second of nits-mlp over the rival's, at the same number of weights")
+    panels[-1].set_xlabel(
+        "rows per second of nits-mlp over the rival's, at the same number of weights"
+    )
     return figure
 
 
@@ -50,14 +52,22 @@ def _bars(axes: Axes, name: str, race: Results) -> None:
     for index, (columns, found) in enumerate(race["columns"].items()):
         spreads = [found["ours_over"][rival] for rival in rivals]
         middle, low, high = (
-            np.array([s[key] for s in spreads]) for key in ("median", "quartile_low", "quartile_high")
+            np.array([s[key] for s in spreads])
+            for key in ("median", "quartile_low", "quartile_high")
         )
         y = np.arange(len(rivals)) + BAR * (index - (count - 1) / 2)
         axes.barh(y, middle - 1, BAR, left=1.0, color=COLOURS[index], label=f"{columns} columns")
-        axes.errorbar(middle, y, xerr=[middle - low, high - middle], fmt="none", ecolor="black", capsize=2)
+        axes.errorbar(
+            middle, y, xerr=[middle - low, high - middle], fmt="none", ecolor="black", capsize=2
+        )
         for place, m, h in zip(y, middle, high, strict=True):
             axes.annotate(
-                f"{m:.3g}", (max(h, 1.0), place), (5, 0), textcoords="offset points", va="center", fontsize=7
+                f"{m:.3g}",
+                (max(h, 1.0), place),
+                (5, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7,
             )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
@@ -85,18 +95,29 @@ def _lines(axes: Axes, sweep: Results) -> None:
     sizes, powers = np.array(sweep["sizes"], dtype=float), []
     for index, (threads, line) in enumerate(sweep["threads"].items()):
         middle, low, high = (
-            np.array([s[key] for s in line["seconds"]]) for key in ("median", "quartile_low", "quartile_high")
+            np.array([s[key] for s in line["seconds"]])
+            for key in ("median", "quartile_low", "quartile_high")
         )
         label = f"{threads} thread{'s' if threads != '1' else ''}"
         powers.append(f"{line['exponent']:.2f} ({label})")
         axes.errorbar(
-            sizes, middle, [middle - low, high - middle], fmt="o", ms=4, color=COLOURS[index], label=label
+            sizes,
+            middle,
+            [middle - low, high - middle],
+            fmt="o",
+            ms=4,
+            color=COLOURS[index],
+            label=label,
         )
         level = np.mean(np.log(middle) - line["exponent"] * np.log(sizes))
-        axes.plot(sizes, np.exp(level) * sizes ** line["exponent"], color=COLOURS[index], linewidth=0.9)
+        axes.plot(
+            sizes, np.exp(level) * sizes ** line["exponent"], color=COLOURS[index], linewidth=0.9
+        )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1024:g}k" if x > 1024 else f"{x:g}"))
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda x, _: f"{x / 1024:g}k" if x > 1024 else f"{x:g}")
+    )
     axes.set_xlabel(sweep["against"])
     axes.set_ylabel(f"{sweep['work']}, seconds")
     axes.set_title(f"{sweep['work']}: exponent {', '.join(powers)}", fontsize=9)

@@ -80,7 +80,9 @@ def zuko_flow(name: str, size: Size) -> Contender:
     torch.manual_seed(SEED)
     flow = zuko_flows.BUILD[name](size.columns, {**settings, "hidden": [size.hidden] * size.blocks})
     return Contender(
-        flow, partial(zuko_flows.log_prob, flow), lambda n: cast(Tensor, flow().sample(torch.Size((n,))))
+        flow,
+        partial(zuko_flows.log_prob, flow),
+        lambda n: cast(Tensor, flow().sample(torch.Size((n,)))),
     )
 
 
@@ -90,7 +92,9 @@ def nflows_flow(name: str, size: Size) -> Contender:
 
     settings: Settings = {**SPLINES, "transforms": TRANSFORMS, "model": name}
     torch.manual_seed(SEED)
-    flow = nflows_flows.build(size.columns, {**settings, "hidden": size.hidden, "blocks": size.blocks})
+    flow = nflows_flows.build(
+        size.columns, {**settings, "hidden": size.hidden, "blocks": size.blocks}
+    )
     sample = cast(Callable[[int], Tensor], flow.sample)
     return Contender(flow, partial(nflows_flows.log_prob, flow), sample)
 

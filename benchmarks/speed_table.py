@@ -35,7 +35,8 @@ def race_table(results: Results) -> str:
     ]
     rivals = list(dict.fromkeys(rival for _, found in races for rival in found))
     lines = [
-        (rival, *(_ratio(found[rival]) if rival in found else "–" for _, found in races)) for rival in rivals
+        (rival, *(_ratio(found[rival]) if rival in found else "–" for _, found in races))
+        for rival in rivals
     ]
     return table(("rows/s of nits-mlp over", *(head for head, _ in races)), lines)
 
@@ -48,7 +49,9 @@ def cost_table(results: Results) -> str:
     names = list(dict.fromkeys(name for columns in sizes for name in memory[columns]))
     lines = []
     for name in names:
-        speeds = [results[race]["columns"][c]["rows_per_s"].get(name) for race in RACES for c in sizes]
+        speeds = [
+            results[race]["columns"][c]["rows_per_s"].get(name) for race in RACES for c in sizes
+        ]
         cells = ["–" if s is None else f"{s['median']:,.0f}" for s in speeds]
         lines.append((name, *cells, *(f"{memory[c][name]:,.0f}" for c in sizes)))
     return table(("rows/s", *heads), lines)

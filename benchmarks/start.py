@@ -2,8 +2,8 @@
 
     python benchmarks/start.py [--minutes 1] → benchmarks/results/start.json
 
-The bundled household power rows, the demo's model, the same recipe and seed; the two runs differ only in
-where the weights start.
+The bundled household power rows, the demo's model, the same recipe and seed; the two runs differ
+only in where the weights start.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def run(minutes: float, *, from_data: bool) -> dict[str, Any]:
     torch.manual_seed(0)
     model = nits.NITS.mlp(support(train), hidden=128, blocks=2, dropout=0.1)
     recipe = nits.Recipe(batch_size=512, start_from_data=from_data)
-    history = nits.fit(model, torch.tensor(train, dtype=torch.float32), max_minutes=minutes, recipe=recipe)
+    history = nits.fit(
+        model, torch.tensor(train, dtype=torch.float32), max_minutes=minutes, recipe=recipe
+    )
     with torch.no_grad():
         log_prob = model.log_prob(torch.tensor(test, dtype=torch.float32))
     log_prob = log_prob[torch.isfinite(log_prob)]

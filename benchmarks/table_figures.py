@@ -1,6 +1,7 @@
 """Figures of tables: hidden entries of Beijing's air, sampled diamonds, a CSV of five million rows.
 
-    python benchmarks/table_figures.py holes quality large      writes benchmarks/results/tables-NAME.json
+    python benchmarks/table_figures.py holes quality large      writes
+    benchmarks/results/tables-NAME.json
 
 `holes` uses the model that `command_line.py` left under out/.
 """
@@ -27,7 +28,7 @@ from command_line import KEPT
 from pyarrow import csv
 
 import nits
-from nits import files, frames
+from nits.tables import files, frames
 
 HIDDEN_SHARE = 0.1
 SAMPLED = 100_000
@@ -70,7 +71,7 @@ def holes(steps: int = 500) -> dict[str, Any]:
 
 
 def _numbers(model: Any, path: Path) -> torch.Tensor:
-    from nits.commands.score import arrow_types
+    from nits.cli.commands.score import arrow_types
 
     numbers = model.schema_.encode(frames.read(files.read_table(str(path), arrow_types(model))))
     return torch.from_numpy(numbers.astype(np.float32))
@@ -94,7 +95,9 @@ def quality(minutes: float = 5.0) -> dict[str, Any]:
         **graded(table, drawn),
         "one_half_of_the_table_against_the_other": graded(shuffled[:half], shuffled[half:]),
         "types_kept": bool((drawn.dtypes == table.dtypes).all()),
-        "categories_valid": all(set(drawn[n]) <= set(table[n]) for n in table.columns if n not in numbers),
+        "categories_valid": all(
+            set(drawn[n]) <= set(table[n]) for n in table.columns if n not in numbers
+        ),
         "smallest": {name: float(drawn[name].min()) for name in numbers},
         "largest": {name: float(drawn[name].max()) for name in numbers},
         "largest_in_the_table": {name: float(table[name].max()) for name in numbers},
@@ -107,7 +110,9 @@ def graded(real: Any, other: Any) -> dict[str, Any]:
     from sdmetrics.reports.single_table import QualityReport
 
     numbers = set(real.select_dtypes("number").columns)
-    kinds = {name: {"sdtype": "numerical" if name in numbers else "categorical"} for name in real.columns}
+    kinds = {
+        name: {"sdtype": "numerical" if name in numbers else "categorical"} for name in real.columns
+    }
     report = QualityReport()
     report.generate(real, other.reset_index(drop=True), {"columns": kinds}, verbose=False)
     found = report.get_properties()
@@ -128,7 +133,9 @@ def large(rows: int = ROWS) -> dict[str, Any]:
         source = Path(place) / "in.csv"
         csv.write_csv(pyarrow.table(columns), source)
         model.save(Path(place) / "model.nits")
-        seconds, memory = _watched(["score", f"{place}/model.nits", str(source), "-o", f"{place}/out.csv"])
+        seconds, memory = _watched(
+            ["score", f"{place}/model.nits", str(source), "-o", f"{place}/out.csv"]
+        )
         parsing = _timed(lambda: [None for _ in files.batches(str(source))])
     table = pyarrow.table(columns)
     in_memory = _timed(lambda: model.score_samples(table))
@@ -149,7 +156,7 @@ def large(rows: int = ROWS) -> dict[str, Any]:
 def _watched(argv: list[str]) -> tuple[float, list[float]]:
     """Runs a verb and returns its seconds and its memory, in MiB, twice a second."""
     started, memory = time.monotonic(), []
-    process = subprocess.Popen([sys.executable, "-m", "nits.cli", *argv, "--quiet"])
+    process = subprocess.Popen([sys.executable, "-m", "nits", *argv, "--quiet"])
     while process.poll() is None:
         status = Path(f"/proc/{process.pid}/status").read_text()
         found = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")]
@@ -166,7 +173,11 @@ def _timed(program: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
-FIGURES: dict[str, Callable[[], dict[str, Any]]] = {"holes": holes, "quality": quality, "large": large}
+FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
+    "holes": holes,
+    "quality": quality,
+    "large": large,
+}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -63,7 +63,9 @@ SAME_METHOD = {
 
 def read(results: Path) -> list[Record]:
     """Returns the records of `run.py`, by data set and model, the longest run first."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
+    found = [
+        json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))
+    ]
     runs = [record for record in found if "dataset" in record and "test_nats" in record]
     return sorted(
         runs,
@@ -145,7 +147,13 @@ def _short_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
     raced = {r["minutes"] for r in runs if r["model"] not in ALL_OURS}
     longest = {SAME_METHOD[model]: minutes for minutes, model in sorted(ours)}
     return [
-        (dataset, f"{minutes:g}", _ours(ours[key]), _best_rival(runs, minutes), published(dataset, model))
+        (
+            dataset,
+            f"{minutes:g}",
+            _ours(ours[key]),
+            _best_rival(runs, minutes),
+            published(dataset, model),
+        )
         for key in sorted(ours)
         for minutes, model in [key]
         if minutes in raced or minutes == longest[SAME_METHOD[model]]
@@ -154,7 +162,9 @@ def _short_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
 
 def _ours(record: Record) -> str:
     """Returns our figure, and says which model's it is if not NITS-MLP's."""
-    return figure(record) + ("" if record["model"] == OURS else f", {record['model'].removeprefix('nits-')}")
+    return figure(record) + (
+        "" if record["model"] == OURS else f", {record['model'].removeprefix('nits-')}"
+    )
 
 
 def _best_rival(runs: list[Record], minutes: float) -> str:
@@ -211,7 +221,13 @@ def _change(results: Record, change: str) -> str:
 
 def command_line_table(results: Path) -> str:
     """Returns one line per table that went through the command line, for docs/tables.md."""
-    head = ("table", "minutes", "all columns", "numeric columns", "Gaussian mixture, the same columns")
+    head = (
+        "table",
+        "minutes",
+        "all columns",
+        "numeric columns",
+        "Gaussian mixture, the same columns",
+    )
     lines = []
     for path in sorted(results.glob("command-line-*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))["results"]
@@ -229,8 +245,19 @@ def _held_out(part: Record) -> str:
 
 def image_table(results: Path) -> str:
     """Returns one line per run on images, for docs/image-models.md."""
-    head = ("images", "head", "minutes", "bits per dimension, test", "validation", "weights", "epochs")
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("images-*.json"))]
+    head = (
+        "images",
+        "head",
+        "minutes",
+        "bits per dimension, test",
+        "validation",
+        "weights",
+        "epochs",
+    )
+    found = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(results.glob("images-*.json"))
+    ]
     lines = [
         (
             r["images_of"],
@@ -243,7 +270,9 @@ def image_table(results: Path) -> str:
         )
         for r in found
     ]
-    return table(head, lines) if lines else "No set of images has been measured on this version yet."
+    return (
+        table(head, lines) if lines else "No set of images has been measured on this version yet."
+    )
 
 
 PLACES: dict[str, Callable[[Path], str]] = {
@@ -277,7 +306,10 @@ def main(argv: list[str] | None = None, root: Path = measure.ROOT) -> int:
             continue
         stale += 1
         if check:
-            print(f"{name} differs from benchmarks/results; run python benchmarks/tables.py", file=sys.stderr)
+            print(
+                f"{name} differs from benchmarks/results; run python benchmarks/tables.py",
+                file=sys.stderr,
+            )
         else:
             path.write_text(new, encoding="utf-8")
     return 1 if check and stale else 0

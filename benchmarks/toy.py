@@ -2,9 +2,10 @@
 
     python benchmarks/toy.py [--minutes 2] [--only moons ring] → benchmarks/results/toy.json
 
-For each: the mean log-likelihood on unseen rows beside the truth's, and the Kolmogorov–Smirnov p-values of
-to_uniform(unseen rows), per column, on as many rows as LEVEL asks about: a model whose columns all pass at
-LEVEL would be told from the truth by that test once in 1 / LEVEL tries if it were the truth.
+For each: the mean log-likelihood on unseen rows beside the truth's, and the Kolmogorov–Smirnov
+p-values of to_uniform(unseen rows), per column, on as many rows as LEVEL asks about: a model whose
+columns all pass at LEVEL would be told from the truth by that test once in 1 / LEVEL tries if it
+were the truth.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=list(toy.DENSITIES), choices=list(toy.DENSITIES))
+    parser.add_argument(
+        "--only", nargs="+", default=list(toy.DENSITIES), choices=list(toy.DENSITIES)
+    )
     options = parser.parse_args()
     results: dict[str, Any] = {
         "minutes": options.minutes,
@@ -78,7 +81,10 @@ def main() -> None:
             f"{name:14s} truth {found['truth']:8.4f}  model {found['model']:8.4f}  gap {found['gap']:.4f}",
             end="  ",
         )
-        print(f"smallest KS p-value {min(found['ks_pvalues']):.3f}  {found['steps']} steps", flush=True)
+        print(
+            f"smallest KS p-value {min(found['ks_pvalues']):.3f}  {found['steps']} steps",
+            flush=True,
+        )
     print(f"written to {measure.write('toy', results)}")
 
 

@@ -45,7 +45,11 @@ def fault(page: Path, target: str) -> str | None:
         return "leaves the repository"
     if not destination.exists():
         return "no such file"
-    if anchor and destination.suffix == ".md" and anchor not in anchors(destination.read_text("utf-8")):
+    if (
+        anchor
+        and destination.suffix == ".md"
+        and anchor not in anchors(destination.read_text("utf-8"))
+    ):
         return "no such heading"
     return None
 

@@ -1,7 +1,7 @@
 """Fits the joint density of household power readings, and shows how good it is.
 
-Run by `make demo`. Prints held-out log-likelihoods beside a Gaussian's and a Gaussian mixture's on the same
-rows, draws samples, and writes out/demo.png: data against samples.
+Run by `make demo`. Prints held-out log-likelihoods beside a Gaussian's and a Gaussian mixture's on
+the same rows, draws samples, and writes out/demo.png: data against samples.
 """
 
 from __future__ import annotations
@@ -20,8 +20,16 @@ import nits
 
 HERE = Path(__file__).parent
 OUT = HERE.parent / "out"
-COLUMNS = ("active_power", "voltage", "sub_metering_1", "sub_metering_2", "sub_metering_3", "minute")
-# Readings are rounded: a density needs noise as wide as the last digit, as in the published protocol.
+COLUMNS = (
+    "active_power",
+    "voltage",
+    "sub_metering_1",
+    "sub_metering_2",
+    "sub_metering_3",
+    "minute",
+)
+# Readings are rounded: a density needs noise as wide as the last digit, as in the published
+# protocol.
 STEPS = (0.001, 0.01, 1.0, 1.0, 1.0, 1.0)
 MINUTES = 1.25
 
@@ -42,7 +50,8 @@ def support(train: np.ndarray) -> list[nits.heads.Continuous]:
     low, high = train.min(0), train.max(0)
     margin = 0.02 * (high - low)
     return [
-        nits.heads.Continuous(float(a), float(b)) for a, b in zip(low - margin, high + margin, strict=True)
+        nits.heads.Continuous(float(a), float(b))
+        for a, b in zip(low - margin, high + margin, strict=True)
     ]
 
 
@@ -72,7 +81,12 @@ def draw(rows: np.ndarray, samples: np.ndarray, path: Path) -> None:
     for (i, j), (left, right) in zip(pairs, axes, strict=True):
         for ax, table, title in ((left, rows, "data"), (right, samples, "samples")):
             ax.scatter(
-                table[:, i], table[:, j], s=2, alpha=0.35, linewidths=0, color="C0" if table is rows else "C1"
+                table[:, i],
+                table[:, j],
+                s=2,
+                alpha=0.35,
+                linewidths=0,
+                color="C0" if table is rows else "C1",
             )
             ax.set(xlabel=COLUMNS[i], ylabel=COLUMNS[j], title=title)
             ax.set_xlim(np.quantile(rows[:, i], [0, 1]))
@@ -105,7 +119,9 @@ def main() -> None:
     scores[f"Gaussian mixture, {best.n_components} components"] = best.score_samples(test)
     scores["Gaussian"] = mixture(train, (1,)).score_samples(test)
 
-    table = Table("model", "held-out log-likelihood, nats per row", title="standardized household power")
+    table = Table(
+        "model", "held-out log-likelihood, nats per row", title="standardized household power"
+    )
     for name, score in scores.items():
         table.add_row(name, held_out(score))
     console.print(table)

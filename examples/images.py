@@ -1,11 +1,11 @@
 """Learns the exact probability of small images, and shows samples, completions and surprise.
 
-    python examples/images.py                                  scikit-learn's digits, 8 × 8, four minutes
-    python examples/images.py --fashion-mnist FOLDER --minutes 60
+    python examples/images.py                                  scikit-learn's digits, 8 × 8, four
+    minutes python examples/images.py --fashion-mnist FOLDER --minutes 60
 
-Writes out/images-samples.png (images beside samples), out/images-completions.png (lower halves drawn anew)
-and out/images-surprise.png (bits per pixel of images, and of two that are out of place: upside down, with a
-line through them).
+Writes out/images-samples.png (images beside samples), out/images-completions.png (lower halves
+drawn anew) and out/images-surprise.png (bits per pixel of images, and of two that are out of place:
+upside down, with a line through them).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nits import NITSImages, datasets, plots
+from nits import NITSImages, datasets
+from nits.cli import plots
 from nits.weights import ConvSize
 
 OUT = Path(__file__).parents[1] / "out"
@@ -71,9 +72,12 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     plots.write(
         {
-            "images-samples": plots.image_rows(["images", "samples"], [some * bright, samples * bright]),
+            "images-samples": plots.image_rows(
+                ["images", "samples"], [some * bright, samples * bright]
+            ),
             "images-completions": plots.image_rows(
-                ["images", "lower half drawn", "and once more"], [part * bright for part in (some, *filled)]
+                ["images", "lower half drawn", "and once more"],
+                [part * bright for part in (some, *filled)],
             ),
             "images-surprise": plots.surprise(strange * bright, model.surprise(strange)),
         },

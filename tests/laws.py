@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.distributions import AffineTransform, Distribution, TransformedDistribution
 
 from nits import NITS, PNN, QuantizedPNN
-from nits.heads import Atoms, Categorical, Head, Integer, Quantized, runs
+from nits.heads import Atoms, Categorical, Head, Integer, Quantized
 from nits.heads.distribution import ColumnDistribution
+from nits.model import blocks
 from nits.weights import Independent
 from registry import seeded
 
@@ -44,7 +45,9 @@ def uniforms(model: NITS, n: int, seed: int = 300) -> Tensor:
 
 def discrete(model: NITS) -> Tensor:
     """Which columns are discrete, shape (D,)."""
-    return torch.tensor([isinstance(head, Quantized | Integer | Categorical) for head in model.heads])
+    return torch.tensor(
+        [isinstance(head, Quantized | Integer | Categorical) for head in model.heads]
+    )
 
 
 def greatest(head: Head) -> float:
@@ -68,7 +71,8 @@ def steps(model: NITS, x: Tensor, context: Tensor | None) -> Tensor:
 def quadrature(distribution: Distribution, nodes: int = 300) -> tuple[Tensor, Tensor]:
     """Nodes x and weights w with Σ w ν(x) = ∫ ν, to an error that falls exponentially in their number.
 
-    Gauss–Legendre between finite ends; otherwise the trapezoid rule in t, where x(t) makes ν die off quickly.
+    Gauss–Legendre between finite ends; otherwise the trapezoid rule in t, where x(t) makes ν die
+    off quickly.
     """
     if isinstance(distribution, QuantizedPNN):
         return torch.arange(distribution.bins).double(), torch.ones(distribution.bins).double()
@@ -84,12 +88,16 @@ def quadrature(distribution: Distribution, nodes: int = 300) -> tuple[Tensor, Te
     return quadrature_of_an_interval(low, high, nodes)
 
 
-def quadrature_of_a_column(head: Head, distribution: ColumnDistribution, nodes: int) -> tuple[Tensor, Tensor]:
+def quadrature_of_a_column(
+    head: Head, distribution: ColumnDistribution, nodes: int
+) -> tuple[Tensor, Tensor]:
     """All the values of a discrete column, or an interval's nodes and the atoms."""
     if isinstance(head, Atoms):
         low, high = (end.flatten()[0] for end in distribution.given[1:3])
         x, w = quadrature_of_an_interval(low, high, nodes)
-        return torch.cat([torch.tensor(head.values), x]), torch.cat([torch.ones(len(head.values)), w])
+        return torch.cat([torch.tensor(head.values), x]), torch.cat(
+            [torch.ones(len(head.values)), w]
+        )
     if isinstance(head, Integer):
         k = torch.arange(max(head.least, -4000), min(head.greatest, 4000) + 1).double()
     else:
@@ -130,11 +138,15 @@ def last_two_columns_have_mass_one(model: NITS) -> None:
     last = model.order[-2:].tolist()
     conditionals = model.conditionals(x, context)
     rules = [quadrature(conditionals[i], 100) for i in last]
-    nodes, weights = (torch.cartesian_prod(*part).reshape(-1, len(last)) for part in zip(*rules, strict=True))
+    nodes, weights = (
+        torch.cartesian_prod(*part).reshape(-1, len(last)) for part in zip(*rules, strict=True)
+    )
     rows = x.repeat(len(nodes), 1)
     rows[:, last] = nodes
     with torch.no_grad():
-        log_prob = model.log_prob_per_column(rows, None if context is None else context.expand(len(rows), -1))
+        log_prob = model.log_prob_per_column(
+            rows, None if context is None else context.expand(len(rows), -1)
+        )
     mass = (log_prob[:, last].sum(1).exp() * weights.prod(1)).sum()
     torch.testing.assert_close(mass, torch.ones_like(mass), rtol=0, atol=1e-6)
 
@@ -219,7 +231,8 @@ def round_trip_to_uniform(model: NITS) -> None:
     for candidate, tolerance in ((model, 1e-5), (double(model), 1e-12)):
         context = some_context(candidate, 400)
         with torch.no_grad():
-            # Not from the outer tails: there a rounding of u moves x so far that the next columns notice.
+            # Not from the outer tails: there a rounding of u moves x so far that the next columns
+            # notice.
             x = candidate.from_uniform(0.001 + 0.998 * uniforms(candidate, 400), context)
             again = candidate.from_uniform(candidate.to_uniform(x, context), context)
             slope = candidate.log_prob_per_column(x, context).exp()
@@ -250,7 +263,9 @@ def looks_only_at_the_columns_before(model: NITS) -> None:
     theta = model.weights(model.reading(x), None if context is None else context.t()).expand(-1, n)
     for i, part in enumerate(theta.split(model.weights.outputs)):
         cotangent = torch.randn(part.shape, generator=seeded(2 + i))
-        (jacobian,) = torch.autograd.grad((part * cotangent).sum() + 0 * x.sum(), x, retain_graph=True)
+        (jacobian,) = torch.autograd.grad(
+            (part * cotangent).sum() + 0 * x.sum(), x, retain_graph=True
+        )
         depends = i if not isinstance(model.weights, Independent) else 0
         assert (jacobian[depends:] == 0).all()
         assert torch.equal((jacobian[:depends] != 0).any(1), sloped[:depends])
@@ -367,7 +382,9 @@ def _assert_directional(model: NITS, value: Callable[[], Tensor]) -> None:
             for p, d in zip(parameters, directions, strict=True):
                 p.sub_(sign * step * d)
     expected = (ends[0] - ends[1]) / (2 * step)
-    torch.testing.assert_close(torch.as_tensor(found, dtype=expected.dtype), expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        torch.as_tensor(found, dtype=expected.dtype), expected, rtol=1e-5, atol=1e-6
+    )
 
 
 def gradients_do_not_change_samples(model: NITS) -> None:
@@ -410,7 +427,8 @@ def float32_is_near_float64(model: NITS) -> None:
         near(model.to_uniform(x, context), fine.to_uniform(x.double(), wide), 1e-5)
         slope = fine.log_prob_per_column(x.double(), wide).exp().clamp(max=1)
         gap = (model.from_uniform(u, context) - fine.from_uniform(u.double(), wide)).abs()
-    # A root is as good as its residual over the slope; a number next to a bin's edge may fall either way.
+    # A root is as good as its residual over the slope; a number next to a bin's edge may fall
+    # either way.
     real = ~discrete(model)
     if real.any():
         assert (gap * slope.amin(1, keepdim=True))[:, real].quantile(0.95) < 1e-4
@@ -448,8 +466,8 @@ def chunks_change_nothing(model: NITS) -> None:
 
     whole = everything()
     with (
-        mock.patch.object(runs, "CHUNK_BYTES", 1),
-        mock.patch.object(runs, "PIECE_BYTES", 1),
+        mock.patch.object(blocks, "CHUNK_BYTES", 1),
+        mock.patch.object(blocks, "PIECE_BYTES", 1),
         mock.patch.object(model.weights, "sampled_at_once", 70),
     ):
         pieces = everything()

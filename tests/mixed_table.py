@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from nits.estimator import NITSDensity
+from nits.tables.estimator import NITSDensity
 
 
 def mixed(rows: int = 400, seed: int = 0) -> Any:
@@ -19,7 +19,8 @@ def mixed(rows: int = 400, seed: int = 0) -> Any:
             "city": rng.choice(["Lima", "Oslo", "Rome"], rows),
             "member": rng.random(rows) < 0.4,
             "rain": np.where(rng.random(rows) < 0.3, 0.0, rng.gamma(2.0, 3.0, rows)),
-            "seen": pandas.Timestamp("2024-01-01") + pandas.to_timedelta(rng.random(rows) * 1e6, unit="s"),
+            "seen": pandas.Timestamp("2024-01-01")
+            + pandas.to_timedelta(rng.random(rows) * 1e6, unit="s"),
             "price": np.round(rng.normal(3, 1, rows), 1),
         }
     )

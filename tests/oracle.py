@@ -1,7 +1,7 @@
 """A slow, obviously right PNN: equations (1)–(6) unit by unit, with plain differences and autograd slopes.
 
-`PlainPNN` works in whatever dtype it is given and loses digits where F is flat or steep; `ExactPNN` does the
-same sums in 50 digits, of one PNN at a time.
+`PlainPNN` works in whatever dtype it is given and loses digits where F is flat or steep; `ExactPNN`
+does the same sums in 50 digits, of one PNN at a time.
 """
 
 from collections.abc import Sequence

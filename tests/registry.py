@@ -1,6 +1,7 @@
 """Small models with random weights, by name: every law of `laws.py` is run on each of them.
 
-A new weight model joins by adding an entry. Weights are seeded, θ is of order one and no bias stays at zero.
+A new weight model joins by adding an entry. Weights are seeded, θ is of order one and no bias stays
+at zero.
 """
 
 import math
@@ -79,7 +80,9 @@ def kinds_of_tables() -> list[Head]:
     ]
 
 
-def conv(shape: tuple[int, int, int], head: Head, context: int = 0, present: Tensor | None = None) -> NITS:
+def conv(
+    shape: tuple[int, int, int], head: Head, context: int = 0, present: Tensor | None = None
+) -> NITS:
     """A small causal convolutional model."""
     size = ConvSize(filters=5, blocks=2, dilations=(1, 2))
     return NITS.conv(shape, head, size=size, context=context, present=present)
@@ -111,10 +114,17 @@ MODELS: dict[str, Callable[[], NITS]] = {
     "mlp-tables": lambda: randomized(lambda: mlp(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), 13),
     "independent-tables": lambda: randomized(lambda: NITS.independent(kinds_of_tables()), 14),
     "conv": lambda: randomized(lambda: conv((1, 2, 3), Continuous(hidden=SMALL)), 15),
-    "conv-channels": lambda: randomized(lambda: conv((2, 2, 2), Quantized(0.0, 1.0, 6, SMALL, knots=3)), 16),
-    "conv-context": lambda: randomized(lambda: conv((1, 2, 2), Continuous(-2.0, 2.0, SMALL), context=2), 17),
+    "conv-channels": lambda: randomized(
+        lambda: conv((2, 2, 2), Quantized(0.0, 1.0, 6, SMALL, knots=3)), 16
+    ),
+    "conv-context": lambda: randomized(
+        lambda: conv((1, 2, 2), Continuous(-2.0, 2.0, SMALL), context=2), 17
+    ),
     "conv-present": lambda: randomized(
-        lambda: conv((1, 3, 2), Continuous(hidden=SMALL), present=torch.tensor([[1, 1], [0, 1], [1, 0]])), 18
+        lambda: conv(
+            (1, 3, 2), Continuous(hidden=SMALL), present=torch.tensor([[1, 1], [0, 1], [1, 0]])
+        ),
+        18,
     ),
     "whitened": lambda: randomized(lambda: whitened(real(3)), 19),
     "whitened-context": lambda: randomized(lambda: whitened(real(4), 2, [2, 0, 3, 1]), 21),

@@ -24,9 +24,9 @@ import scale
 import tables
 from models import fitted, nits_conv, nits_mlp, nits_training, orders, untold
 
-import nits
 from nits import datasets
 from nits.datasets import Split
+from nits.tables import defaults
 
 BENCHMARKS = Path(run.__file__).parent
 
@@ -51,7 +51,13 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "zuko-nsf": {"transforms": 1, "hidden": [16], "batch_size": 64},
     "zuko-maf": {"transforms": 1, "hidden": [16], "batch_size": 64},
-    "zuko-naf": {"transforms": 1, "hidden": [16], "signal": 4, "monotone_hidden": [8], "batch_size": 64},
+    "zuko-naf": {
+        "transforms": 1,
+        "hidden": [16],
+        "signal": 4,
+        "monotone_hidden": [8],
+        "batch_size": 64,
+    },
     "nflows-rq-autoregressive": {"transforms": 1, "hidden": 16, "blocks": 1, "batch_size": 64},
     "nflows-rq-coupling": {"transforms": 1, "hidden": 16, "blocks": 1, "batch_size": 64},
     "flowjax-nsf": {"transforms": 1, "hidden": 16, "depth": 1, "batch_size": 64},
@@ -66,7 +72,9 @@ def small(dataset: str, model: str, kind: str = "two-core") -> dict[str, Any]:
 
 def rows(count: int, seed: int, columns: int = 3) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Columns that depend on each other, read-only as a memory-mapped file is."""
-    values = np.random.default_rng(seed).standard_normal((count, columns)).cumsum(1).astype(np.float32)
+    values = (
+        np.random.default_rng(seed).standard_normal((count, columns)).cumsum(1).astype(np.float32)
+    )
     values.flags.writeable = False
     return values
 
@@ -85,11 +93,15 @@ def found(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict
     monkeypatch.setattr(datasets, "load", lambda name: split, raising=False)
     monkeypatch.setattr(nits_training, "CHECKPOINTS", tmp_path / "out")
     original = models.settings
-    monkeypatch.setattr(models, "settings", lambda *given: {**original(*given), **SMALL["nits-mlp"]})
+    monkeypatch.setattr(
+        models, "settings", lambda *given: {**original(*given), **SMALL["nits-mlp"]}
+    )
     weights = tmp_path / "weights.safetensors"
     argv = ["diamonds", "--minutes", "0.02", "--seed", "3", "--save", str(weights), "--half"]
     assert run.main(argv, tmp_path) == 0
-    record: dict[str, Any] = json.loads((tmp_path / "diamonds-nits-mlp-0.02m-seed3.json").read_text())
+    record: dict[str, Any] = json.loads(
+        (tmp_path / "diamonds-nits-mlp-0.02m-seed3.json").read_text()
+    )
     return record
 
 
@@ -101,7 +113,9 @@ def test_settings_cover_every_model(dataset: str) -> None:
         assert set(SMALL[model]) <= set(settings), model
 
 
-def test_commands_name_no_folder_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_name_no_folder_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inside, outside = measure.ROOT / "benchmarks" / "run.py", tmp_path / "images"
     outside.mkdir()
     monkeypatch.setattr(sys, "argv", [str(inside), "no-such-file", "--path", str(outside)])
@@ -127,7 +141,16 @@ def test_settings_of_the_paper() -> None:
 
 
 def test_record_is_whole_and_checkpoint_kept(found: dict[str, Any], tmp_path: Path) -> None:
-    for name in ("command", "commit", "date", "hardware", "versions", "settings", "parameters", "epochs"):
+    for name in (
+        "command",
+        "commit",
+        "date",
+        "hardware",
+        "versions",
+        "settings",
+        "parameters",
+        "epochs",
+    ):
         assert found[name], name
     assert found["training_seconds"] > 0
     assert found["steps"] > 0
@@ -136,7 +159,9 @@ def test_record_is_whole_and_checkpoint_kept(found: dict[str, Any], tmp_path: Pa
     assert math.isfinite(found["test_nats_inside"])
     assert found["test_two_standard_errors"] > 0
     assert math.isfinite(found["history"][-1]["validation_nats"])
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["diamonds-16-0.02m-seed3.safetensors"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [
+        "diamonds-16-0.02m-seed3.safetensors"
+    ]
 
 
 def test_half_weights_give_the_figure(found: dict[str, Any], tmp_path: Path, split: Split) -> None:
@@ -172,7 +197,10 @@ def test_user_errors(capsys: pytest.CaptureFixture[str]) -> None:
     for argv, message in (
         (["power", "--minutes", "0"], "--minutes must be positive"),
         (["power", "--minutes", "1", "--half"], "there is no --save"),
-        (["power", "--minutes", "1", "--model", "zuko-nsf", "--save", "x"], "keeps the weights of nits-mlp"),
+        (
+            ["power", "--minutes", "1", "--model", "zuko-nsf", "--save", "x"],
+            "keeps the weights of nits-mlp",
+        ),
     ):
         with pytest.raises(SystemExit, match="2"):
             run.main(argv)
@@ -242,7 +270,9 @@ def test_tables_are_written_and_checked(tmp_path: Path) -> None:
         assert "0.612 ± 0.012 (2 of 204,928 rows outside)" in text
         assert "| 0.66 ± 0.01 |" in text
     for missing in ("gas", "hepmass", "miniboone"):
-        assert any(line.startswith(f"| {missing} |") and "not run" in line for line in text.splitlines())
+        assert any(
+            line.startswith(f"| {missing} |") and "not run" in line for line in text.splitlines()
+        )
     path.write_text(json.dumps({**RECORD, "test_nats_inside": 0.6133}))
     assert tables.main(["--check"], tmp_path) == 1
 
@@ -257,7 +287,11 @@ def test_table_changed_by_hand_is_found(tmp_path: Path) -> None:
 
 def test_best_rival_has_the_same_minutes(tmp_path: Path) -> None:
     path = project(tmp_path, RECORD)
-    for model, minutes, value in (("zuko-nsf", 60.0, 0.5), ("zuko-maf", 60.0, 0.3), ("zuko-naf", 90.0, 0.9)):
+    for model, minutes, value in (
+        ("zuko-nsf", 60.0, 0.5),
+        ("zuko-maf", 60.0, 0.3),
+        ("zuko-naf", 90.0, 0.9),
+    ):
         rival = {
             **RECORD,
             "model": model,
@@ -294,18 +328,25 @@ def test_every_change_of_the_recipe_is_a_setting() -> None:
         changed = change({**settings, "columns": 6})
         assert set(changed) <= set(settings)
         news = [all(s[key] != value for key, value in change(s).items()) for s in (settings, other)]
-        assert name in (ablation.BASE, ablation.AGAIN) or any(news)  # what one table has another may lack
+        assert name in (ablation.BASE, ablation.AGAIN) or any(
+            news
+        )  # what one table has another may lack
         whole = orders.ordered({**settings, **changed}, rows(50, 0, 6), 0)
         assert nits_mlp.build(([0.0] * 6, [1.0] * 6), whole).columns == 6
 
 
 def test_ablation_measures_each_change_once(
-    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    split: Split,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(datasets, "load", lambda name: split)
     monkeypatch.setattr(nits_training, "CHECKPOINTS", tmp_path / "out")
     original = models.settings
-    monkeypatch.setattr(models, "settings", lambda *given: {**original(*given), **SMALL["nits-mlp"]})
+    monkeypatch.setattr(
+        models, "settings", lambda *given: {**original(*given), **SMALL["nits-mlp"]}
+    )
     argv = ["diamonds", "--minutes", "0.01", "--only", ablation.BASE, "no hats"]
     assert ablation.main(argv, tmp_path, tmp_path) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
@@ -314,7 +355,11 @@ def test_ablation_measures_each_change_once(
     path = tmp_path / "ablation-diamonds-0.01m.json"
     found = json.loads(path.read_text())["results"]
     assert found["no hats"]["change"] == {"knots": 0}
-    assert found["no hats"]["parameters"] < found["8 hats"]["parameters"] < found[ablation.BASE]["parameters"]
+    assert (
+        found["no hats"]["parameters"]
+        < found["8 hats"]["parameters"]
+        < found[ablation.BASE]["parameters"]
+    )
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     table = tables.ablation_tables(tmp_path).splitlines()
     gain = found["no hats"]["validation_nats"] - found[ablation.BASE]["validation_nats"]
@@ -325,24 +370,43 @@ def test_ablation_measures_each_change_once(
 def test_a_search_goes_on_from_the_same_settings_only(tmp_path: Path) -> None:
     path, settings = tmp_path / "ablation.json", models.settings("power", models.OURS, "search")
     assert ablation.kept(path, settings) == {}
-    old = {name: value for name, value in settings.items() if name != "optimizer"}  # not asked for, then
-    path.write_text(json.dumps({"settings": {**old, "source": "another"}, "results": {"no hats": 1}}))
+    old = {
+        name: value for name, value in settings.items() if name != "optimizer"
+    }  # not asked for, then
+    path.write_text(
+        json.dumps({"settings": {**old, "source": "another"}, "results": {"no hats": 1}})
+    )
     assert ablation.kept(path, settings) == {"no hats": 1}
-    with pytest.raises(ValueError, match=r"searched from learning_rate = 0\.003, but now it is 0\.006"):
-        ablation.kept(path, models.settings("power", models.OURS) | {"floor": 0.0, "average": 0.999})
+    with pytest.raises(
+        ValueError, match=r"searched from learning_rate = 0\.003, but now it is 0\.006"
+    ):
+        ablation.kept(
+            path, models.settings("power", models.OURS) | {"floor": 0.0, "average": 0.999}
+        )
 
 
 def test_defaults_are_settings_that_can_be_searched_from(split: Split) -> None:
     untold_settings = untold.settings(split)
     assert set(untold_settings) == set(models.settings("power", models.OURS))
-    plan = nits.defaults.plan(1000, 3)
-    assert (untold_settings["hidden"], untold_settings["batch_size"]) == (plan.hidden, plan.batch_size)
+    plan = defaults.plan(1000, 3)
+    assert (untold_settings["hidden"], untold_settings["batch_size"]) == (
+        plan.hidden,
+        plan.batch_size,
+    )
     assert nits_mlp.build(nits_mlp.support(split.train), untold_settings).columns == 3
 
 
 def test_searches_from_the_defaults_have_a_table_of_their_own(tmp_path: Path) -> None:
-    search = {"dataset": "power", "minutes": 2.0, "results": {ablation.BASE: {"validation_nats": 0.5}}}
-    others: list[dict[str, Any]] = [{"defaults": True, "dataset": "diamonds"}, {"defaults": False}, {}]
+    search = {
+        "dataset": "power",
+        "minutes": 2.0,
+        "results": {ablation.BASE: {"validation_nats": 0.5}},
+    }
+    others: list[dict[str, Any]] = [
+        {"defaults": True, "dataset": "diamonds"},
+        {"defaults": False},
+        {},
+    ]
     for index, other in enumerate(others):
         (tmp_path / f"ablation-{index}.json").write_text(json.dumps({**search, **other}))
     first, second = tables.ablation_tables(tmp_path).split("NITSDensity")
@@ -351,7 +415,9 @@ def test_searches_from_the_defaults_have_a_table_of_their_own(tmp_path: Path) ->
     assert second.count("diamonds, 2 minutes") == 1
 
 
-def test_a_mixture_is_scored_from_its_members(found: dict[str, Any], split: Split, tmp_path: Path) -> None:
+def test_a_mixture_is_scored_from_its_members(
+    found: dict[str, Any], split: Split, tmp_path: Path
+) -> None:
     path = tmp_path / "weights.safetensors"
     alone = nits_training.score(nits_mlp.load(path), split.test[1:])
     np.testing.assert_allclose(mix.score([path, path], split.test[1:]), alone, atol=1e-12)
@@ -372,7 +438,9 @@ def test_members_trained_at_once_take_the_minutes_of_the_longest() -> None:
     assert mix.minutes([first, second], at_once=False) == 19
     assert mix.minutes([first, second], at_once=True) == 10
     later = {**second, "date": "2026-11-16T21:05:00+00:00"}
-    with pytest.raises(ValueError, match="began 300 s apart, with 2 threads on 2 cores; leave --at-once out"):
+    with pytest.raises(
+        ValueError, match="began 300 s apart, with 2 threads on 2 cores; leave --at-once out"
+    ):
         mix.minutes([first, later], at_once=True)
     wide = {**second, "hardware": {**hardware, "threads": 2}}
     with pytest.raises(ValueError, match="began 4 s apart, with 3 threads on 2 cores"):
@@ -422,7 +490,8 @@ def test_another_scale_is_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "expected"), [("reversed", [2, 1, 0]), ("1,2,0", [1, 2, 0]), ([2, 0, 1], [2, 0, 1]), ([], [])]
+    ("order", "expected"),
+    [("reversed", [2, 1, 0]), ("1,2,0", [1, 2, 0]), ([2, 0, 1], [2, 0, 1]), ([], [])],
 )
 def test_an_order_is_spelled_out(order: str | list[int], expected: list[int]) -> None:
     assert orders.ordered({"order": order}, rows(9, 0), 0)["order"] == expected
@@ -448,7 +517,9 @@ def test_members_share_the_minutes_and_are_mixed() -> None:
     made = nits_mlp.fit(split, settings, 0.5, 0)
     assert len(made.chosen["members"]) == 3
     assert made.epochs == pytest.approx(6, abs=0.5)
-    grid = np.stack(np.meshgrid(*[np.linspace(-5, 5, 60)] * 3), -1).reshape(-1, 3).astype(np.float32)
+    grid = (
+        np.stack(np.meshgrid(*[np.linspace(-5, 5, 60)] * 3), -1).reshape(-1, 3).astype(np.float32)
+    )
     mass = np.exp(made.log_prob(grid)).sum() * (10 / 59) ** 3
     assert mass == pytest.approx(1, abs=0.1)
 

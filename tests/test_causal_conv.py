@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nits import NITS, Recipe, fit, pnn
+from nits import NITS, Recipe, fit
 from nits.heads import Continuous, Quantized
-from nits.images import to_images, to_rows
-from nits.likelihood import start_from_data
-from nits.rows import Rows
+from nits.images.rows import to_images, to_rows
+from nits.pnn import network
+from nits.training.likelihood import start_from_data
+from nits.training.rows import Rows
 from nits.weights import ConvSize
 from nits.weights.causal_layers import Across, Down
 from nits.weights.causal_theta import PixelTheta
@@ -22,7 +23,9 @@ HOLE = torch.tensor([[1, 1, 0], [1, 0, 1], [1, 1, 1]])
 
 
 @pytest.mark.parametrize("context", [0, 2])
-@pytest.mark.parametrize(("shape", "present"), [((1, 4, 5), None), ((3, 3, 4), None), ((2, 3, 3), HOLE)])
+@pytest.mark.parametrize(
+    ("shape", "present"), [((1, 4, 5), None), ((3, 3, 4), None), ((2, 3, 3), HOLE)]
+)
 def test_pixel_by_pixel_is_the_whole_network(
     shape: tuple[int, int, int], present: torch.Tensor | None, context: int
 ) -> None:
@@ -35,7 +38,9 @@ def test_pixel_by_pixel_is_the_whole_network(
         for column in features:
             parts.append(stepper.theta())
             stepper.feed(column.unsqueeze(0))
-        torch.testing.assert_close(torch.cat(parts), weights(features, given), rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(
+            torch.cat(parts), weights(features, given), rtol=1e-12, atol=1e-12
+        )
 
 
 def test_a_row_and_a_pixel_are_those_of_the_whole_convolution() -> None:
@@ -101,7 +106,11 @@ def test_it_starts_at_a_straight_line_through_the_neighbours(start: tuple[int, .
     start_from_data(model, Rows(rows))
     start_from_data(alone, Rows(rows))
     with torch.no_grad():
-        gain = (model.log_prob_per_column(rows) - alone.log_prob_per_column(rows)).mean(0).view(3, 4, 2)
+        gain = (
+            (model.log_prob_per_column(rows) - alone.log_prob_per_column(rows))
+            .mean(0)
+            .view(3, 4, 2)
+        )
     assert float(gain[1:].min()) > 2
     assert float(gain[0, :, 1].min()) > 2
 
@@ -113,11 +122,14 @@ def test_centres_are_offsets_from_the_guess_in_widths() -> None:
     placed.load_state_dict(plain.state_dict(), strict=False)
     placed.guess.copy_(torch.randn(placed.guess.shape, generator=seeded(1)))
     h, near = (torch.randn(n, 7, generator=seeded(n), dtype=torch.float64) for n in (6, 14))
-    x, bias = torch.randn(7, generator=seeded(3)).double(), torch.randn(11, generator=seeded(4)).double()
+    x, bias = (
+        torch.randn(7, generator=seeded(3)).double(),
+        torch.randn(11, generator=seeded(4)).double(),
+    )
     with torch.no_grad():
         raw, theta = (module(1, h, near, bias) for module in (plain, placed))
     guess = placed.guess[1, :13] @ near[:13] + placed.guess[1, 13]
-    slopes = torch.exp(pnn.log_weights(raw[:3]))
+    slopes = torch.exp(network.log_weights(raw[:3]))
     torch.testing.assert_close(slopes * (x - theta[3:6]), slopes * (x - guess) - raw[3:6])
     assert torch.equal(theta[:3], raw[:3])
     assert torch.equal(theta[6:], raw[6:])
@@ -145,6 +157,8 @@ def test_shapes_that_do_not_fit() -> None:
         ValueError, match=re.escape("images must have shape (N, C, H, W), but have (2, 3, 3)")
     ):
         to_rows(torch.zeros(2, 3, 3))
-    message = "rows must have shape (N, 9) for images of 1 × 3 × 3, but have (2, 8); check the shape."
+    message = (
+        "rows must have shape (N, 9) for images of 1 × 3 × 3, but have (2, 8); check the shape."
+    )
     with pytest.raises(ValueError, match=re.escape(message)):
         to_images(torch.zeros(2, 8), (1, 3, 3))

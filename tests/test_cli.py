@@ -19,7 +19,8 @@ from scipy import stats
 
 import nits
 from mixed_table import mixed
-from nits import cli, estimator, files
+from nits.cli.main import main
+from nits.tables import estimator, files
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +28,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table and a model of it."""
     place = tmp_path_factory.mktemp("cli")
     mixed().to_csv(place / "table.csv", index=False)
-    argv = ["fit", str(place / "table.csv"), "-o", str(place / "model.nits"), "--max-steps", "15", "--quiet"]
-    assert cli.main(argv) == 0
+    argv = [
+        "fit",
+        str(place / "table.csv"),
+        "-o",
+        str(place / "model.nits"),
+        "--max-steps",
+        "15",
+        "--quiet",
+    ]
+    assert main(argv) == 0
     return place
 
 
 def run(*argv: object) -> int:
-    return cli.main([str(part) for part in argv])
+    return main([str(part) for part in argv])
 
 
 # What works.
@@ -73,12 +82,16 @@ def test_score_reads_and_writes_every_format(folder: Path, tmp_path: Path, suffi
     table.to_parquet(place) if suffix == ".parquet" else table.to_csv(place, index=False)
     assert run("score", folder / "model.nits", place, "-o", out, "--per-column") == 0
     found = pandas.read_parquet(out) if suffix == ".parquet" else pandas.read_csv(out)
-    expected = nits.load(folder / "model.nits").score_samples(files.read_table(str(folder / "table.csv")))
+    expected = nits.load(folder / "model.nits").score_samples(
+        files.read_table(str(folder / "table.csv"))
+    )
     np.testing.assert_allclose(found["log_density"], expected, rtol=1e-6)
     assert list(found.columns)[1:] == [f"log_density_{name}" for name in table.columns]
 
 
-def test_scores_go_to_standard_output(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_scores_go_to_standard_output(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     assert run("score", folder / "model.nits", folder / "table.csv") == 0
     captured = capfdbinary.readouterr()
     assert len(captured.out.splitlines()) == 401
@@ -93,18 +106,42 @@ def test_columns_in_another_order_are_found_by_name(folder: Path, tmp_path: Path
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
-def test_scoring_goes_in_batches(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scoring_goes_in_batches(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In blocks of a few kilobytes as in one piece."""
-    assert run("score", folder / "model.nits", folder / "table.csv", "-o", tmp_path / "a.csv", "--quiet") == 0
+    assert (
+        run(
+            "score",
+            folder / "model.nits",
+            folder / "table.csv",
+            "-o",
+            tmp_path / "a.csv",
+            "--quiet",
+        )
+        == 0
+    )
     monkeypatch.setattr(files, "BLOCK_BYTES", 4096)
-    assert run("score", folder / "model.nits", folder / "table.csv", "-o", tmp_path / "b.csv", "--quiet") == 0
+    assert (
+        run(
+            "score",
+            folder / "model.nits",
+            folder / "table.csv",
+            "-o",
+            tmp_path / "b.csv",
+            "--quiet",
+        )
+        == 0
+    )
     a, b = (pandas.read_csv(tmp_path / name)["log_density"] for name in ("a.csv", "b.csv"))
     np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
 def test_sample_draws_such_a_table(folder: Path, tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
-        assert run("sample", folder / "model.nits", "-n", 50, "-o", tmp_path / name, "--seed", 1) == 0
+        assert (
+            run("sample", folder / "model.nits", "-n", 50, "-o", tmp_path / name, "--seed", 1) == 0
+        )
     drawn = pandas.read_csv(tmp_path / "a.csv")
     assert list(drawn.columns) == list(mixed().columns)
     assert set(drawn["city"]) <= {"Lima", "Oslo", "Rome"}
@@ -141,7 +178,7 @@ def test_plot_draws_four_pictures(folder: Path, tmp_path: Path) -> None:
 
 def test_calibration_of_samples_is_uniform(folder: Path) -> None:
     """Of the model's own samples, whatever the column: Kolmogorov–Smirnov, seven tests at 1e−6."""
-    from nits.commands.plot import _uniform
+    from nits.cli.commands.plot import _uniform
 
     model = nits.load(folder / "model.nits")
     numbers = model.model_.sample(2000, generator=0).double().numpy()
@@ -151,7 +188,7 @@ def test_calibration_of_samples_is_uniform(folder: Path) -> None:
 
 def test_standard_input(folder: Path, tmp_path: Path) -> None:
     data = (folder / "table.csv").read_bytes()
-    argv = [sys.executable, "-m", "nits.cli", "score", str(folder / "model.nits"), "-", "--quiet"]
+    argv = [sys.executable, "-m", "nits", "score", str(folder / "model.nits"), "-", "--quiet"]
     done = subprocess.run(argv, input=data, capture_output=True, check=False, timeout=120)
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 401
@@ -160,7 +197,7 @@ def test_standard_input(folder: Path, tmp_path: Path) -> None:
 
 def test_help_is_quick() -> None:
     """No torch, no pandas: half a second is promised, and interpreters on busy machines are given two."""
-    code = "import sys, nits.cli; nits.cli.parser(); print('torch' in sys.modules or 'pandas' in sys.modules)"
+    code = "import sys, nits.cli.main; nits.cli.main.parser(); print('torch' in sys.modules or 'pandas' in sys.modules)"
     started = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -186,15 +223,27 @@ BAD_TABLES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "header only": (lambda p: written(p / "in.csv", "a,b\n"), "has no rows"),
     "one row": (lambda p: written(p / "in.csv", "a,b\n1,2\n"), "1 sample"),
     "ragged rows": (lambda p: written(p / "in.csv", "a,b\n1,2\n3\n"), "Expected 2 columns, got 1"),
-    "all missing": (lambda p: numbers(p, lambda f: f.assign(a=np.nan)), "'a' has no value at all; drop it"),
-    "constant": (lambda p: numbers(p, lambda f: f.assign(a=3.0)), "'a' is constant at 3; there is nothing"),
+    "all missing": (
+        lambda p: numbers(p, lambda f: f.assign(a=np.nan)),
+        "'a' has no value at all; drop it",
+    ),
+    "constant": (
+        lambda p: numbers(p, lambda f: f.assign(a=3.0)),
+        "'a' is constant at 3; there is nothing",
+    ),
     "constant text": (lambda p: numbers(p, lambda f: f.assign(a="x")), "'a' is constant at 'x'"),
-    "infinite": (lambda p: numbers(p, lambda f: f.assign(a=[np.inf, *range(29)])), "1 infinite values"),
+    "infinite": (
+        lambda p: numbers(p, lambda f: f.assign(a=[np.inf, *range(29)])),
+        "1 infinite values",
+    ),
     "identifiers": (
         lambda p: written(p / "in.csv", "a,b\n" + "".join(f"id{i},{i}\n" for i in range(1500))),
         "'a' has 1500 different values, more than 1000, as identifiers do",
     ),
-    "repeated name": (lambda p: written(p / "in.csv", "a,a\n1,2\n3,4\n"), "'a' occurs twice; rename one"),
+    "repeated name": (
+        lambda p: written(p / "in.csv", "a,a\n1,2\n3,4\n"),
+        "'a' occurs twice; rename one",
+    ),
     "binary file": (
         lambda p: written(p / "in.csv", bytes(range(256)) * 20),
         "is not a table that can be read",
@@ -209,17 +258,28 @@ BAD_TABLES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "zeros": (lambda p: written(p / "in.csv", bytes(5000)), "error: "),
     "not gzip": (lambda p: written(p / "in.csv.gz", "a,b\n1,2\n"), "error: "),
-    "cut gzip": (lambda p: written(p / "in.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999)[:-20]), "error: "),
-    "not parquet": (lambda p: written(p / "in.parquet", "a,b\n1,2\n"), "is not a table that can be read"),
+    "cut gzip": (
+        lambda p: written(p / "in.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999)[:-20]),
+        "error: ",
+    ),
+    "not parquet": (
+        lambda p: written(p / "in.parquet", "a,b\n1,2\n"),
+        "is not a table that can be read",
+    ),
     "wrong ending": (lambda p: written(p / "in.xlsx", "a,b\n1,2\n"), "must end in .csv, .csv.gz"),
     "no such file": (lambda p: p / "none.csv", "No such file"),
     "a folder": (lambda p: p, "images, but holds none"),
-    "wrong encoding": (lambda p: written(p / "in.csv", "a,b\né,1\nü,2\n".encode("latin-1")), "error: "),
+    "wrong encoding": (
+        lambda p: written(p / "in.csv", "a,b\né,1\nü,2\n".encode("latin-1")),
+        "error: ",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", BAD_TABLES)
-def test_a_bad_table_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_table_is_one_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     make, message = BAD_TABLES[name]
     table = make(tmp_path)
     before = sorted(tmp_path.iterdir())
@@ -246,10 +306,16 @@ BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
     "support of no column": (["--support", "weight=0:1"], "there is no column 'weight' among size"),
     "support turned round": (["--support", "rain=5:1"], "low must be below high"),
     "context of no column": (["--context", "weight"], "there is no column 'weight' among size"),
-    "all given": (["--context", "size,count,city,member,rain,seen,price"], "no column is left to model"),
+    "all given": (
+        ["--context", "size,count,city,member,rain,seen,price"],
+        "no column is left to model",
+    ),
     "drop of no column": (["--drop", "weight"], "there is no column 'weight' among size"),
     "order lacks columns": (["--order", "size,count"], "order must name each of 7 columns once"),
-    "validation of everything": (["--validation-fraction", "1.5"], "validation must be rows or a share"),
+    "validation of everything": (
+        ["--validation-fraction", "1.5"],
+        "validation must be rows or a share",
+    ),
 }
 
 
@@ -258,7 +324,16 @@ def test_a_bad_option_is_one_line(
     name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options, message = BAD_OPTIONS[name]
-    argv = ["fit", folder / "table.csv", "-o", tmp_path / "m.nits", "--max-steps", 1, "--quiet", *options]
+    argv = [
+        "fit",
+        folder / "table.csv",
+        "-o",
+        tmp_path / "m.nits",
+        "--max-steps",
+        1,
+        "--quiet",
+        *options,
+    ]
     assert run(*argv) == 2
     assert_one_line(capsys, message)
     assert not list(tmp_path.iterdir())
@@ -279,9 +354,11 @@ def test_a_bad_option_is_one_line(
         [],
     ],
 )
-def test_a_mistyped_command_exits_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistyped_command_exits_with_2(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
-        cli.main(argv)
+        main(argv)
     assert stopped.value.code == 2
     assert "error: " in capsys.readouterr().err
 
@@ -333,7 +410,9 @@ def test_what_cannot_be_given(folder: Path, capsys: pytest.CaptureFixture[str]) 
         assert_one_line(capsys, message)
 
 
-def test_models_that_are_none(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_that_are_none(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for verb in (["info"], ["sample", "-n", "1"], ["score", str(folder / "table.csv")]):
         for model, message in (
             (folder / "table.csv", "is not a model file"),
@@ -349,7 +428,10 @@ def test_outputs_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixt
     assert_one_line(capsys, "does not exist; create it")
     assert run("sample", folder / "model.nits", "-n", 2, "-o", nowhere / "s.csv", "--quiet") == 2
     assert_one_line(capsys, "No such file or directory")
-    assert run("score", folder / "model.nits", folder / "table.csv", "-o", folder / "s.txt", "--quiet") == 2
+    assert (
+        run("score", folder / "model.nits", folder / "table.csv", "-o", folder / "s.txt", "--quiet")
+        == 2
+    )
     assert_one_line(capsys, "must end in .csv")
 
 
@@ -358,7 +440,10 @@ def full_disk(*_: object, **__: object) -> None:
 
 
 def test_a_full_disk_leaves_nothing_behind(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(files.Writer, "write", full_disk)
     for argv in (
@@ -379,12 +464,15 @@ def interrupt(*_: object, **__: object) -> None:
 
 
 def test_ctrl_c_leaves_nothing_behind(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     model, table = folder / "model.nits", folder / "table.csv"
     monkeypatch.setattr(estimator.NITSDensity, "score_samples", interrupt)
     monkeypatch.setattr(estimator.NITSDensity, "sample", interrupt)
-    monkeypatch.setattr("nits.plots.marginals", interrupt)
+    monkeypatch.setattr("nits.cli.plots.marginals", interrupt)
     monkeypatch.setattr(files, "read_table", interrupt)
     for argv in (
         ["fit", table, "-o", tmp_path / "m.nits"],
@@ -400,7 +488,7 @@ def test_ctrl_c_leaves_nothing_behind(
 def test_ctrl_c_during_training_keeps_what_was_learned(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nits import run as training_run
+    from nits.training import loop as training_run
 
     advance, calls = training_run.Run.advance, []
 
@@ -411,14 +499,19 @@ def test_ctrl_c_during_training_keeps_what_was_learned(
         advance(self, progress)
 
     monkeypatch.setattr(training_run.Run, "advance", stopped)
-    assert run("fit", folder / "table.csv", "-o", tmp_path / "m.nits", "--max-steps", 50, "--quiet") == 0
+    assert (
+        run("fit", folder / "table.csv", "-o", tmp_path / "m.nits", "--max-steps", 50, "--quiet")
+        == 0
+    )
     assert len(calls) == 5
     assert np.isfinite(nits.load(tmp_path / "m.nits").score(mixed()))
 
 
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:
-    command = f"{sys.executable} -m nits.cli sample {folder / 'model.nits'} -n 20000 --quiet | head -1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
+    command = f"{sys.executable} -m nits sample {folder / 'model.nits'} -n 20000 --quiet | head -1"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.stdout.startswith('"size"')
     assert done.stderr == ""
 
@@ -426,7 +519,7 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
 def test_missing_libraries_are_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "nits.commands.info", None)
+    monkeypatch.setitem(sys.modules, "nits.cli.commands.info", None)
     assert run("info", folder / "model.nits") == 2
     assert_one_line(capsys, "is not installed; pip install 'nits[table,plot]'.")
 
@@ -443,5 +536,7 @@ def test_parquet_with_types_of_its_own(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "in.parquet")
     argv = ["fit", tmp_path / "in.parquet", "-o", tmp_path / "m.nits", "--max-steps", 2, "--quiet"]
     assert run(*argv) == 0
-    assert run("sample", tmp_path / "m.nits", "-n", 5, "-o", tmp_path / "out.parquet", "--quiet") == 0
+    assert (
+        run("sample", tmp_path / "m.nits", "-n", 5, "-o", tmp_path / "out.parquet", "--quiet") == 0
+    )
     assert parquet.read_table(tmp_path / "out.parquet").num_rows == 5

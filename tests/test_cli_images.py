@@ -8,12 +8,13 @@ import pytest
 from PIL import Image
 
 import nits
-from nits import NITSImages, cli
+from nits import NITSImages
+from nits.cli.main import main
 from test_image_estimator import bands
 
 
 def run(*argv: object) -> int:
-    return cli.main([str(part) for part in argv])
+    return main([str(part) for part in argv])
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +35,18 @@ def test_fit_writes_what_the_estimator_would(folder: Path) -> None:
     assert np.array_equal(model.score_samples(bands(3)), same.score_samples(bands(3)))
 
 
-def test_score_names_every_file(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_names_every_file(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("score", folder / "m.nits", folder / "pictures", "-o", tmp_path / "s.csv") == 0
     found = pandas.read_csv(tmp_path / "s.csv")
     model = nits.load(folder / "m.nits")
     assert found["file"].tolist() == [f"{k:02}.png" for k in range(20)]
     np.testing.assert_allclose(found["log_probability"], model.score_samples(bands(20)), rtol=1e-6)
-    assert f"20 images, {model.bits_per_dim(bands(20)):.4f} bits per dimension" in capsys.readouterr().err
+    assert (
+        f"20 images, {model.bits_per_dim(bands(20)):.4f} bits per dimension"
+        in capsys.readouterr().err
+    )
 
 
 def test_sample_writes_a_grid_an_array_or_files(folder: Path, tmp_path: Path) -> None:
@@ -66,15 +72,27 @@ def test_info_and_plot(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 WRONG = {
-    "table option": (["fit", "pictures", "-o", "x.nits", "--context", "a"], "--context is for tables"),
-    "picture option": (["fit", "table.csv", "-o", "x.nits", "--size", "tiny"], "--size is for folders"),
+    "table option": (
+        ["fit", "pictures", "-o", "x.nits", "--context", "a"],
+        "--context is for tables",
+    ),
+    "picture option": (
+        ["fit", "table.csv", "-o", "x.nits", "--size", "tiny"],
+        "--size is for folders",
+    ),
     "size": (["fit", "pictures", "-o", "x.nits", "--size", "vast"], "size must be one of tiny"),
     "empty": (["fit", "empty", "-o", "x.nits"], "but holds none"),
     "mixed sizes": (["fit", "mixed", "-o", "x.nits"], "make all images alike"),
     "unreadable": (["fit", "broken", "-o", "x.nits"], "cannot be read"),
     "no output": (["sample", "m.nits", "-n", "2"], "-o must name a .png file"),
-    "label": (["sample", "m.nits", "-n", "2", "-o", "x.png", "--given", "a=1"], "must be label=NUMBER"),
-    "no labels": (["sample", "m.nits", "-n", "2", "-o", "x.png", "--given", "label=1"], "with no labels"),
+    "label": (
+        ["sample", "m.nits", "-n", "2", "-o", "x.png", "--given", "a=1"],
+        "must be label=NUMBER",
+    ),
+    "no labels": (
+        ["sample", "m.nits", "-n", "2", "-o", "x.png", "--given", "label=1"],
+        "with no labels",
+    ),
     "per column": (["score", "m.nits", "pictures", "--per-column"], "--per-column is for tables"),
     "other size": (["score", "m.nits", "larger"], "as in training"),
 }

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from laws import some_rows
-from nits import NITS, compiled, native
+from nits import NITS
 from nits.heads import Continuous, Head, Quantized
+from nits.kernels import compiled, native
 from registry import MODELS, SMALL, mlp, randomized
 
 NOTICE = "no C\\+\\+ compiler was found"
@@ -55,7 +56,10 @@ def value_and_gradients(model: NITS, n: int) -> tuple[Tensor, list[Tensor]]:
 def assert_same(model: NITS, n: int) -> None:
     quick = copy.deepcopy(model)
     quick.compiled = quick.native = True
-    (value, gradients), (eager, expected) = value_and_gradients(quick, n), value_and_gradients(model, n)
+    (value, gradients), (eager, expected) = (
+        value_and_gradients(quick, n),
+        value_and_gradients(model, n),
+    )
     torch.testing.assert_close(value, eager, rtol=1e-4, atol=1e-4)
     for got, wanted in zip(gradients, expected, strict=True):
         scale = wanted.abs().max().item()
@@ -152,7 +156,9 @@ def test_second_derivatives_are_refused(uncompiled: list[object]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp-supports", "mlp-quantized"])
-def test_compiled_kernels_give_the_eager_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_kernels_give_the_eager_numbers(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(native, "usable", lambda theta: False)
     for n in (20, 200, 1100):
         assert_same(MODELS[name](), n)

@@ -38,7 +38,9 @@ def test_another_version_is_made_anew(tmp_path: Path) -> None:
     assert cached("small-v2", lambda: small(2.0), tmp_path).train[0, 0] == 2
 
 
-def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -59,11 +61,15 @@ def test_the_split_of_a_faster_process_stays(tmp_path: Path) -> None:
 
 def test_cache_errors(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OSError, match=r"must be a folder that can be written, but .*; set NITS_CACHE"):
+    with pytest.raises(
+        OSError, match=r"must be a folder that can be written, but .*; set NITS_CACHE"
+    ):
         cached("small-v1", small, tmp_path / "file")
     cached("small-v1", small, tmp_path)
     (tmp_path / "small-v1" / "test.npy").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"must hold a whole split, but does not .*; delete that folder"):
+    with pytest.raises(
+        ValueError, match=r"must hold a whole split, but does not .*; delete that folder"
+    ):
         cached("small-v1", never, tmp_path)
 
 
@@ -80,17 +86,25 @@ def test_where_the_data_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert data_root() == tmp_path
     (tmp_path / "other").mkdir()
     assert data_root(tmp_path / "other") == tmp_path / "other"
-    with pytest.raises(FileNotFoundError, match=r"must hold a/b\.npy, but there is no such file; docs"):
+    with pytest.raises(
+        FileNotFoundError, match=r"must hold a/b\.npy, but there is no such file; docs"
+    ):
         data_file(None, "a", "b.npy")
-    with pytest.raises(FileNotFoundError, match=r"must hold a/b, but there is no such folder; docs"):
+    with pytest.raises(
+        FileNotFoundError, match=r"must hold a/b, but there is no such folder; docs"
+    ):
         data_folder(None, "a", "b")
 
 
 def test_missing_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NITS_DATA", str(tmp_path / "gone"))
-    with pytest.raises(FileNotFoundError, match="NITS_DATA must name the data folder, but there is no"):
+    with pytest.raises(
+        FileNotFoundError, match="NITS_DATA must name the data folder, but there is no"
+    ):
         data_root()
-    with pytest.raises(FileNotFoundError, match="root must name the data folder, but there is no folder"):
+    with pytest.raises(
+        FileNotFoundError, match="root must name the data folder, but there is no folder"
+    ):
         data_root(tmp_path / "gone too")
     monkeypatch.delenv("NITS_DATA")
     with pytest.raises(FileNotFoundError, match="but neither is set; pass root= or set NITS_DATA"):

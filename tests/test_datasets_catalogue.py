@@ -10,12 +10,16 @@ from nits.datasets.catalogue import load, names
 
 @pytest.mark.parametrize("name", names())
 def test_every_loader_says_what_it_misses(name: str, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"must hold .*; docs/data\.md says where to get it"):
+    with pytest.raises(
+        FileNotFoundError, match=r"must hold .*; docs/data\.md says where to get it"
+    ):
         load(name, tmp_path, cache=tmp_path / "cache")
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(ValueError, match="There is no data set 'mnist'; the known ones are power, gas"):
+    with pytest.raises(
+        ValueError, match="There is no data set 'mnist'; the known ones are power, gas"
+    ):
         load("mnist")
 
 

@@ -23,11 +23,15 @@ Labels = list[int]
 
 def batch(index: int) -> tuple[Pixels, Labels]:
     rng = np.random.default_rng(index)
-    return rng.integers(0, 256, (ROWS, 3072), dtype=np.uint8), [int(i) for i in rng.integers(0, 10, ROWS)]
+    return rng.integers(0, 256, (ROWS, 3072), dtype=np.uint8), [
+        int(i) for i in rng.integers(0, 10, ROWS)
+    ]
 
 
 def binary(pixels: Pixels, labels: Labels) -> bytes:
-    return b"".join(bytes([label]) + row.tobytes() for row, label in zip(pixels, labels, strict=True))
+    return b"".join(
+        bytes([label]) + row.tobytes() for row, label in zip(pixels, labels, strict=True)
+    )
 
 
 def text(value: str) -> bytes:
@@ -36,7 +40,9 @@ def text(value: str) -> bytes:
 
 def python2(pixels: Pixels, labels: Labels) -> bytes:
     """Writes, opcode by opcode, the pickle that Python 2 and old NumPy published."""
-    array = b"cnumpy.core.multiarray\n_reconstruct\n" + b"cnumpy\nndarray\n" + b"K\x00\x85" + text("b")
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\n" + b"cnumpy\nndarray\n" + b"K\x00\x85" + text("b")
+    )
     kind = b"cnumpy\ndtype\n" + text("u1") + b"K\x00K\x01\x87R"
     kind += b"(K\x03" + text("|") + b"NNN" + 2 * b"J\xff\xff\xff\xff" + b"K\x00tb"
     shape = b"K" + bytes([len(pixels)]) + b"M" + struct.pack("<H", 3072) + b"\x86"
@@ -57,7 +63,9 @@ def python3_bytes(pixels: Pixels, labels: Labels) -> bytes:
 
 def write(root: Path, encode: Callable[[Pixels, Labels], bytes]) -> Path:
     """Writes six batches into the published folder, and returns it."""
-    ending, folder = (".bin", "cifar-10-batches-bin") if encode is binary else ("", "cifar-10-batches-py")
+    ending, folder = (
+        (".bin", "cifar-10-batches-bin") if encode is binary else ("", "cifar-10-batches-py")
+    )
     (root / folder).mkdir()
     for index, name in enumerate(NAMES):
         (root / folder / f"{name}{ending}").write_bytes(encode(*batch(index)))
@@ -130,9 +138,7 @@ def test_colours_and_rows_lie_where_they_should(tmp_path: Path) -> None:
 
 def test_md5_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path, binary)
-    message = (
-        r"data_batch_1\.bin must have the published MD5 5dd7e06a\w+, but has \w{32}; fetch it again, or pass"
-    )
+    message = r"data_batch_1\.bin must have the published MD5 5dd7e06a\w+, but has \w{32}; fetch it again, or pass"
     with pytest.raises(ValueError, match=message):
         cifar10(folder, validation=3)
     for path in folder.iterdir():
@@ -172,7 +178,10 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path, protocol: int
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x80\x02cbuiltins\neval\n.", r"names builtins\.eval, which is not allowed\); fetch it again"),
+        (
+            b"\x80\x02cbuiltins\neval\n.",
+            r"names builtins\.eval, which is not allowed\); fetch it again",
+        ),
         (b"\x80\x02cnumpy\nload\n.", r"names numpy\.load, which is not allowed"),
         (
             b"\x80\x04\x8c\x05numpy\x8c\x0cndarray.dump\x93.",
@@ -185,7 +194,10 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path, protocol: int
         (b"", r"must be a pickle .* but is not \(EOFError: .*\)"),
         (pickle.dumps([1]), r"must be a pickle .* but is not \(AttributeError: "),
         (pickle.dumps({"data": 1}), r"must be a pickle .* but is not \(KeyError: 'labels'\)"),
-        (pickle.dumps({"data": 1, "labels": [1]}), r"must have uint8 data of shape \(N, 3072\), but has not"),
+        (
+            pickle.dumps({"data": 1, "labels": [1]}),
+            r"must have uint8 data of shape \(N, 3072\), but has not",
+        ),
         (
             python3(np.zeros((1, 9), dtype=np.uint8), [1]),
             r"must have uint8 data of shape \(N, 3072\), but has",
@@ -194,8 +206,14 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path, protocol: int
             pickle.dumps({"data": batch(0)[0], "labels": ["a"]}),
             "must have a list of integers as labels, but has",
         ),
-        (python3(batch(0)[0], [1, 2]), "must have one label per image, but has 2 for 4; fetch it again"),
-        (python3(batch(0)[0], [1, 2, 3, -4]), "must have labels from 0 to 9, but has -4; fetch it again"),
+        (
+            python3(batch(0)[0], [1, 2]),
+            "must have one label per image, but has 2 for 4; fetch it again",
+        ),
+        (
+            python3(batch(0)[0], [1, 2, 3, -4]),
+            "must have labels from 0 to 9, but has -4; fetch it again",
+        ),
     ],
 )
 def test_bad_pickles(tmp_path: Path, content: bytes, message: str) -> None:
@@ -208,7 +226,10 @@ def test_bad_pickles(tmp_path: Path, content: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (binary(*batch(0))[:-1], "must have a multiple of 3073 bytes, but has 12291; fetch it again"),
+        (
+            binary(*batch(0))[:-1],
+            "must have a multiple of 3073 bytes, but has 12291; fetch it again",
+        ),
         (b"", "must have a multiple of 3073 bytes, but has 0; fetch it again"),
         (b"\x0a" + bytes(3072), "must have labels from 0 to 9, but has 10; fetch it again"),
     ],
@@ -237,21 +258,24 @@ def test_bad_archives(tmp_path: Path) -> None:
 
 
 def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = (
-        r"must hold cifar-10-batches-bin, cifar-10-batches-py, cifar-10-binary\.tar\.gz or cifar-10-python"
-    )
+    wanted = r"must hold cifar-10-batches-bin, cifar-10-batches-py, cifar-10-binary\.tar\.gz or cifar-10-python"
     remedy = r"; get them from www\.cs\.toronto\.edu/~kriz/cifar\.html, then pass path= or set NITS_DATA\."
     monkeypatch.delenv("NITS_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=f"NITS_DATA names {wanted}.*, but neither is set{remedy}"):
+    with pytest.raises(
+        FileNotFoundError, match=f"NITS_DATA names {wanted}.*, but neither is set{remedy}"
+    ):
         cifar10()
     monkeypatch.setenv("NITS_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=f"{wanted}.*, but none of them is there{remedy}"):
         cifar10()
-    with pytest.raises(FileNotFoundError, match=f"gone {wanted}.*, but there is no such path{remedy}"):
+    with pytest.raises(
+        FileNotFoundError, match=f"gone {wanted}.*, but there is no such path{remedy}"
+    ):
         cifar10(tmp_path / "gone")
     (write(tmp_path, binary) / "data_batch_3.bin").unlink()
     with pytest.raises(
-        FileNotFoundError, match=rf"batches-bin must hold .*, but data_batch_3\.bin is missing{remedy}"
+        FileNotFoundError,
+        match=rf"batches-bin must hold .*, but data_batch_3\.bin is missing{remedy}",
     ):
         cifar10()
 
@@ -259,9 +283,7 @@ def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_validation_leaves_something_to_train_on(tmp_path: Path) -> None:
     folder = write(tmp_path, binary)
     for validation in (20, -1):
-        message = (
-            f"at least 0 and less than the 20 train images, but is {validation}; pass another validation="
-        )
+        message = f"at least 0 and less than the 20 train images, but is {validation}; pass another validation="
         with pytest.raises(ValueError, match=message):
             cifar10(folder, validation=validation, check=False)
 
@@ -273,6 +295,10 @@ def test_published_cifar10() -> None:
         images = cifar10()
     except FileNotFoundError as error:
         pytest.skip(str(error))
-    assert [len(part) for part in (images.train, images.validation, images.test)] == [45_000, 5_000, 10_000]
+    assert [len(part) for part in (images.train, images.validation, images.test)] == [
+        45_000,
+        5_000,
+        10_000,
+    ]
     assert images.test_labels is not None
     assert np.bincount(images.test_labels).tolist() == [1000] * 10

@@ -27,7 +27,15 @@ def diamonds(n: int) -> list[list[str]]:
     rows = []
     for i in range(n):
         numbers = [f"{v:.2f}" for v in rng.random(6) * 10]
-        row = [numbers[0], "Ideal", "E", "SI2", *numbers[1:3], str(rng.integers(300, 9000)), *numbers[3:]]
+        row = [
+            numbers[0],
+            "Ideal",
+            "E",
+            "SI2",
+            *numbers[1:3],
+            str(rng.integers(300, 9000)),
+            *numbers[3:],
+        ]
         if i % 10 == 4:
             row[i // 10 % 10] = ["", "NA", "?", "nan"][i // 10 % 4]
         rows.append(row)
@@ -38,7 +46,11 @@ def test_table_is_complete_shuffled_dequantized_and_standardized(tmp_path: Path)
     lines = diamonds(200)
     write_table(tmp_path, "diamonds", HEADER, lines)
     split = table("diamonds", tmp_path, cache=tmp_path / "cache")
-    kept = [[float(line[i]) for i in (0, 4, 5, 6, 7, 8, 9)] for i_, line in enumerate(lines) if i_ % 10 != 4]
+    kept = [
+        [float(line[i]) for i in (0, 4, 5, 6, 7, 8, 9)]
+        for i_, line in enumerate(lines)
+        if i_ % 10 != 4
+    ]
     rng = np.random.default_rng(0)
     order, noise = rng.permutation(180), rng.random((180, 7))
     rows = np.array([kept[i] for i in order]) + noise * [0.01, 0.1, 1, 1, 0.01, 0.01, 0.01]
@@ -51,16 +63,22 @@ def test_table_is_complete_shuffled_dequantized_and_standardized(tmp_path: Path)
 
 
 def test_table_errors(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"There is no table 'iris'; the known ones are gas_turbine"):
+    with pytest.raises(
+        ValueError, match=r"There is no table 'iris'; the known ones are gas_turbine"
+    ):
         table("iris", tmp_path)
     write_table(tmp_path, "diamonds", HEADER[:-1], [])
-    with pytest.raises(ValueError, match=r"must have a column 'z', but has carat, cut, .*; fetch it again"):
+    with pytest.raises(
+        ValueError, match=r"must have a column 'z', but has carat, cut, .*; fetch it again"
+    ):
         table("diamonds", tmp_path, cache=tmp_path / "cache")
 
 
 def test_table_needs_ten_rows(tmp_path: Path) -> None:
     write_table(tmp_path, "diamonds", HEADER, diamonds(9))
-    with pytest.raises(ValueError, match="must have ten complete rows or more, but has 8; fetch it again"):
+    with pytest.raises(
+        ValueError, match="must have ten complete rows or more, but has 8; fetch it again"
+    ):
         table("diamonds", tmp_path, cache=tmp_path / "cache")
 
 
@@ -68,12 +86,21 @@ def test_table_needs_ten_rows(tmp_path: Path) -> None:
 @REAL
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("gas_turbine", 36_733), ("beijing_air", 382_168), ("diamonds", 53_940), ("magic_gamma", 19_020)],
+    [
+        ("gas_turbine", 36_733),
+        ("beijing_air", 382_168),
+        ("diamonds", 53_940),
+        ("magic_gamma", 19_020),
+    ],
 )
 def test_published_table(name: str, count: int, tmp_path: Path) -> None:
     split = table(name, cache=tmp_path)
     tenth = count // 10
-    assert [len(p) for p in (split.train, split.validation, split.test)] == [count - 2 * tenth, tenth, tenth]
+    assert [len(p) for p in (split.train, split.validation, split.test)] == [
+        count - 2 * tenth,
+        tenth,
+        tenth,
+    ]
     train = np.asarray(split.train, dtype=np.float64)
     np.testing.assert_allclose(train.mean(0), 0, atol=1e-6)
     np.testing.assert_allclose(train.std(0), 1, atol=1e-6)

@@ -13,7 +13,9 @@ from nits.datasets.household import COLUMNS, HEADER, power
 FOLDER, NAME = "power", "household_power_consumption"
 
 
-def write_zip(root: Path, lines: list[str], header: str = HEADER, member: str = f"{NAME}.txt") -> None:
+def write_zip(
+    root: Path, lines: list[str], header: str = HEADER, member: str = f"{NAME}.txt"
+) -> None:
     (root / FOLDER).mkdir()
     with zipfile.ZipFile(root / FOLDER / f"{NAME}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(member, "".join(f"{line}\r\n" for line in [header, *lines]))
@@ -62,7 +64,9 @@ def test_power_follows_the_published_protocol(tmp_path: Path) -> None:
 
 def test_power_needs_the_published_header(tmp_path: Path) -> None:
     write_zip(tmp_path, household(20)[0], header="Date;Time")
-    with pytest.raises(ValueError, match=r"must begin with Date;Time;Global_.*, but begins with Date;Time\."):
+    with pytest.raises(
+        ValueError, match=r"must begin with Date;Time;Global_.*, but begins with Date;Time\."
+    ):
         power(tmp_path, cache=tmp_path / "cache")
 
 

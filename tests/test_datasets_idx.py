@@ -22,7 +22,9 @@ Loader = Callable[..., Images]
 def arrays(part: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     rng = np.random.default_rng(SIZES[part])
     n = SIZES[part]
-    return rng.integers(0, 256, (n, HEIGHT, WIDTH), dtype=np.uint8), rng.integers(0, 10, n, dtype=np.uint8)
+    return rng.integers(0, 256, (n, HEIGHT, WIDTH), dtype=np.uint8), rng.integers(
+        0, 10, n, dtype=np.uint8
+    )
 
 
 def encoded(array: NDArray[np.uint8]) -> bytes:
@@ -72,16 +74,20 @@ def test_files_by_path_and_under_nits_data(
 
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize(
-    ("loader", "table", "md5"), [(mnist, "MNIST_MD5", "6bbc9ace"), (fashion_mnist, "FASHION_MD5", "f4a8712d")]
+    ("loader", "table", "md5"),
+    [(mnist, "MNIST_MD5", "6bbc9ace"), (fashion_mnist, "FASHION_MD5", "f4a8712d")],
 )
 def test_md5_of_the_content_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loader: Loader, packed: bool, table: str, md5: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    loader: Loader,
+    packed: bool,
+    table: str,
+    md5: str,
 ) -> None:
     folder = write(tmp_path / "files", packed=packed)
     unpacked = r"\.gz, unpacked," if packed else ""
-    message = (
-        rf"train-images-idx3-ubyte{unpacked} must have the published MD5 {md5}\w+, but has \w+; fetch it"
-    )
+    message = rf"train-images-idx3-ubyte{unpacked} must have the published MD5 {md5}\w+, but has \w+; fetch it"
     with pytest.raises(ValueError, match=message):
         loader(folder, validation=3)
     for part in SIZES:
@@ -105,7 +111,10 @@ LABELS = arrays("train")[1]
         (encoded(LABELS)[:-1], "must have 20 bytes by its header, but has 19; fetch it again"),
         (encoded(LABELS) + b"\0", "must have 20 bytes by its header, but has 21; fetch it again"),
         (encoded(LABELS)[:6], r"must have \d+ bytes by its header, but has 6; fetch it again"),
-        (encoded(LABELS[:, None]), "must begin with the magic number 0x00000801, but begins with 0x00000802"),
+        (
+            encoded(LABELS[:, None]),
+            "must begin with the magic number 0x00000801, but begins with 0x00000802",
+        ),
         (b"", "must begin with the magic number 0x00000801, but begins with 0x; fetch it again"),
         (encoded(LABELS[1:]), "must have one label per image, but has 11 for 12; fetch it again"),
         (encoded(LABELS + 10), r"must have labels from 0 to 9, but has 1\d; fetch it again"),
@@ -151,10 +160,14 @@ def test_what_is_missing(
     wanted = r"must hold train-images-idx3-ubyte, .*, t10k-labels-idx1-ubyte \(each as it is or as \.gz\)"
     remedy = rf"; get them from {origin}.*, then pass path= or set NITS_DATA\."
     monkeypatch.delenv("NITS_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=f"NITS_DATA names {wanted}, but neither is set{remedy}"):
+    with pytest.raises(
+        FileNotFoundError, match=f"NITS_DATA names {wanted}, but neither is set{remedy}"
+    ):
         loader()
     monkeypatch.setenv("NITS_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=f"mnist {wanted}, but there is no such path{remedy}"):
+    with pytest.raises(
+        FileNotFoundError, match=f"mnist {wanted}, but there is no such path{remedy}"
+    ):
         loader()
     folder = write(tmp_path / "files", packed=True)
     (folder / "t10k-labels-idx1-ubyte.gz").unlink()

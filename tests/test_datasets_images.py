@@ -36,7 +36,9 @@ def test_rgb_files_are_shuffled_and_cut(tmp_path: Path) -> None:
     expected = np.split(pixels[order].transpose(0, 3, 1, 2), [19, 21])
     assert images.name == tmp_path.name
     assert (images.train_labels, images.validation_labels, images.test_labels) == (None, None, None)
-    for part, reference in zip((images.train, images.validation, images.test), expected, strict=True):
+    for part, reference in zip(
+        (images.train, images.validation, images.test), expected, strict=True
+    ):
         assert part.dtype == np.uint8
         assert not part.flags.writeable
         np.testing.assert_array_equal(part, reference)
@@ -63,9 +65,7 @@ def test_images_must_be_alike(tmp_path: Path, shape: tuple[int, ...], words: str
     image = pytest.importorskip("PIL.Image")
     write(tmp_path, pictures(3, 5, 6))
     image.fromarray(pictures(1, *shape)[0]).save(tmp_path / "other.png")
-    message = (
-        rf"other\.png must have the .* width of 000\.png, 1 × 5 × 6, but has {words}; make all images alike"
-    )
+    message = rf"other\.png must have the .* width of 000\.png, 1 × 5 × 6, but has {words}; make all images alike"
     with pytest.raises(ValueError, match=message):
         image_folder(tmp_path)
 
@@ -77,7 +77,8 @@ def test_unreadable_files(tmp_path: Path, ending: str) -> None:
     for content in (b"no image", path.read_bytes()[:-200], b""):
         path.write_bytes(content)
         with pytest.raises(
-            ValueError, match=rf"001{ending} must be a PNG or JPEG image, but cannot be read \(\w+\);"
+            ValueError,
+            match=rf"001{ending} must be a PNG or JPEG image, but cannot be read \(\w+\);",
         ):
             image_folder(tmp_path)
 
@@ -85,9 +86,7 @@ def test_unreadable_files(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize("mode", ["RGBA", "P", "1", "I;16"])
 def test_other_modes_are_refused(tmp_path: Path, mode: str) -> None:
     pytest.importorskip("PIL.Image").new(mode, (4, 4)).save(tmp_path / "odd.png")
-    message = (
-        rf"odd\.png must be grey or RGB with 8 bits per channel, but has Pillow's mode {mode}; convert it"
-    )
+    message = rf"odd\.png must be grey or RGB with 8 bits per channel, but has Pillow's mode {mode}; convert it"
     with pytest.raises(ValueError, match=message):
         image_folder(tmp_path)
 
@@ -98,7 +97,8 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     ):
         image_folder(tmp_path)
     with pytest.raises(
-        FileNotFoundError, match=r"must name a folder of images, but there is no folder .*gone; correct"
+        FileNotFoundError,
+        match=r"must name a folder of images, but there is no folder .*gone; correct",
     ):
         image_folder(tmp_path / "gone")
 
@@ -106,7 +106,9 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("validation", "test"), [(2, 2), (-1, 0), (0, -1)])
 def test_parts_must_fit(tmp_path: Path, validation: int, test: int) -> None:
     write(tmp_path, pictures(4, 3, 3))
-    message = f"together less than the 4 images, but are {validation} and {test}; pass other numbers"
+    message = (
+        f"together less than the 4 images, but are {validation} and {test}; pass other numbers"
+    )
     with pytest.raises(ValueError, match=message):
         image_folder(tmp_path, validation=validation, test=test)
 

@@ -28,7 +28,9 @@ def root(tmp_path: Path) -> Path:
 
 def test_shapes_names_and_range(root: Path) -> None:
     split = bsds300(root, cache=root / "cache", sizes=SIZES)
-    assert [part.shape for part in (split.train, split.validation, split.test)] == [(n, 63) for n in SIZES]
+    assert [part.shape for part in (split.train, split.validation, split.test)] == [
+        (n, 63) for n in SIZES
+    ]
     assert split.columns[0] == "pixel_0_0"
     assert split.columns[-1] == "pixel_7_6"
     # A flat image leaves noise only, which is less than one grey level from its mean.
@@ -62,7 +64,8 @@ def test_a_part_depends_on_the_seed_and_not_on_other_sizes(root: Path) -> None:
 def test_draw_returns_windows_from_everywhere() -> None:
     # Each pixel tells its image, row and column, so a patch tells where it came from.
     images = [
-        (100 * k + 10 * np.arange(9)[:, None] + np.arange(10)).astype(np.uint8)[: 9 - k] for k in range(2)
+        (100 * k + 10 * np.arange(9)[:, None] + np.arange(10)).astype(np.uint8)[: 9 - k]
+        for k in range(2)
     ]
     got = draw(images, 500, np.random.default_rng(0)).reshape(-1, 8, 8)
     places = set()
@@ -91,7 +94,9 @@ def test_grey_is_the_stated_mixture(tmp_path: Path) -> None:
 
 
 def test_errors_say_what_to_do(root: Path) -> None:
-    with pytest.raises(ValueError, match=r"sizes must be three positive integers, but is \(1, 0, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"sizes must be three positive integers, but is \(1, 0, 1\)"
+    ):
         bsds300(root, sizes=(1, 0, 1))
     for path in sorted((root / "BSDS300/images/train").iterdir())[20:]:
         path.unlink()
@@ -113,6 +118,8 @@ def test_without_pillow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 @pytest.mark.skipif(not os.environ.get("NITS_DATA"), reason="NITS_DATA is not set")
 def test_published_bsds300(tmp_path: Path) -> None:
     split = bsds300(cache=tmp_path)
-    assert [len(part) for part in (split.train, split.validation, split.test)] == list(patches.SIZES)
+    assert [len(part) for part in (split.train, split.validation, split.test)] == list(
+        patches.SIZES
+    )
     assert np.abs(split.train).max() < 1
     np.testing.assert_allclose(split.train.mean(0, dtype=np.float64), 0, atol=1e-3)

@@ -33,7 +33,15 @@ def save_gas(root: Path, columns: dict[str, Table]) -> None:
 def test_gas_drops_copies_and_standardizes_by_all_rows(tmp_path: Path) -> None:
     a, b, noise = np.random.default_rng(0).normal(size=(3, 211))
     near, mirror = a + 0.01 * noise, -a
-    columns = {"Time": noise, "Meth": noise, "Eth": noise, "s1": a, "s2": b, "s3": near, "s4": mirror}
+    columns = {
+        "Time": noise,
+        "Meth": noise,
+        "Eth": noise,
+        "s1": a,
+        "s2": b,
+        "s3": near,
+        "s4": mirror,
+    }
     save_gas(tmp_path, columns)
     split = gas(tmp_path, cache=tmp_path / "cache")
     # Of two copies the first goes; a correlation of −1 is not above 0.98.
@@ -54,10 +62,14 @@ def test_uncorrelated_recounts_after_each_column() -> None:
 def test_gas_is_not_read_from_a_pickle(tmp_path: Path) -> None:
     (tmp_path / "gas").mkdir()
     (tmp_path / "gas" / "ethylene_CO.pickle").write_bytes(pickle.dumps([1]))
-    with pytest.raises(FileNotFoundError, match="holds only the pickle, which could run code when read"):
+    with pytest.raises(
+        FileNotFoundError, match="holds only the pickle, which could run code when read"
+    ):
         gas(tmp_path, cache=tmp_path / "cache")
     np.save(tmp_path / "gas" / "ethylene_CO.npy", np.array([{}], dtype=object))
-    with pytest.raises(ValueError, match=r"must be a plain \.npy file, but is not .*; make it again\."):
+    with pytest.raises(
+        ValueError, match=r"must be a plain \.npy file, but is not .*; make it again\."
+    ):
         gas(tmp_path, cache=tmp_path / "cache")
 
 
@@ -82,12 +94,15 @@ def collisions(n: int, seed: int) -> Table:
     return np.column_stack([rng.integers(0, 2, n), rng.normal(size=n), rng.integers(0, 2, n), tied])
 
 
-def test_hepmass_keeps_the_signal_and_drops_what_the_published_program_drops(tmp_path: Path) -> None:
+def test_hepmass_keeps_the_signal_and_drops_what_the_published_program_drops(
+    tmp_path: Path,
+) -> None:
     train, test = collisions(300, 0), collisions(90, 1)
     save_hepmass(tmp_path, "train", train, extra=False)
     save_hepmass(tmp_path, "test", test, extra=True)
     split = hepmass(tmp_path, cache=tmp_path / "cache")
-    # The coin's smallest value repeats; that of the tied feature does not, though its commonest does.
+    # The coin's smallest value repeats; that of the tied feature does not, though its commonest
+    # does.
     assert split.columns == ("f0", "f2")
     signal, held = (rows[rows[:, 0] == 1][:, [1, 3]] for rows in (train, test))
     expected, tail = scaled(signal, signal, ddof=1), int(0.1 * len(signal))
@@ -128,11 +143,23 @@ def test_miniboone_is_cut_as_stored_and_standardized_without_test(tmp_path: Path
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (np.zeros(5), r"must hold real numbers of shape \(N, D\), but holds float64 of shape \(5,\); fetch"),
-        (np.zeros((5, 2), dtype=int), r"must hold real numbers .* but holds int64 of shape \(5, 2\)"),
-        (np.random.default_rng(0).random((9, 2)), r"a tenth must be a row or more, but there are 9 rows"),
+        (
+            np.zeros(5),
+            r"must hold real numbers of shape \(N, D\), but holds float64 of shape \(5,\); fetch",
+        ),
+        (
+            np.zeros((5, 2), dtype=int),
+            r"must hold real numbers .* but holds int64 of shape \(5, 2\)",
+        ),
+        (
+            np.random.default_rng(0).random((9, 2)),
+            r"a tenth must be a row or more, but there are 9 rows",
+        ),
         (np.ones((20, 2)), r"every column must be finite and vary, but 'feature_0' does not"),
-        (np.full((20, 1), np.nan), r"every column must be finite and vary, but 'feature_0' does not"),
+        (
+            np.full((20, 1), np.nan),
+            r"every column must be finite and vary, but 'feature_0' does not",
+        ),
     ],
 )
 def test_miniboone_errors(tmp_path: Path, rows: NDArray[np.generic], message: str) -> None:

@@ -33,7 +33,9 @@ def pixels(count: int) -> torch.Tensor:
 def test_where_the_density_is_uniform_the_bound_is_exact_and_that_of_the_discrete_model() -> None:
     """All PNN weights of one hidden unit, as flat as they come: both give 8 bits per pixel."""
     flat = model((1,))
-    discrete = randomized(lambda: NITS.conv((1, 2, 2), Quantized(0.0, 1.0, 256, (1,)), size=TINY), 1)
+    discrete = randomized(
+        lambda: NITS.conv((1, 2, 2), Quantized(0.0, 1.0, 256, (1,)), size=TINY), 1
+    )
     with torch.no_grad():
         for made in (flat, discrete):
             for parameter in made.parameters():
@@ -49,7 +51,9 @@ def test_the_bound_grows_with_the_draws_and_stays_below_the_probability() -> Non
     made = randomized(lambda: Dequantized.conv((1, 1, 1), Continuous(0.0, 1.0, (6,)), size=TINY), 2)
     assert isinstance(made, Dequantized)
     steep, centres = torch.full((6,), -7.0), torch.linspace(0.2, 0.8, 6)
-    made.weights.start_at(torch.cat([steep, centres, torch.zeros(6)]))  # the density varies within a bin
+    made.weights.start_at(
+        torch.cat([steep, centres, torch.zeros(6)])
+    )  # the density varies within a bin
     exact = NITS.conv((1, 1, 1), Quantized(0.0, 1.0, 256, (6,)), size=TINY)
     exact.load_state_dict(made.state_dict())
     x = torch.arange(256.0).unsqueeze(1).repeat(20, 1)

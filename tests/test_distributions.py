@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from nits import PNN, QuantizedPNN
-from nits.distributions import uniform
+from nits.pnn.distributions import uniform
 from test_pnn import SUPPORTS, every_dtype, every_hidden, every_support, weights
 
 inf, nan = math.inf, math.nan
@@ -36,7 +36,13 @@ def test_points_have_sample_shape_then_batch_shape(
     d = PNN(theta, -1.0, 2.0, hidden)
     assert (d.batch_shape, d.event_shape) == (batch, ())
     x = grid(*sample, *batch)
-    for value in (d.log_prob(x), d.cdf(x), d.survival(x), d.icdf((x + 1) / 3), d.log_mass(x - 0.1, x)):
+    for value in (
+        d.log_prob(x),
+        d.cdf(x),
+        d.survival(x),
+        d.icdf((x + 1) / 3),
+        d.log_mass(x - 0.1, x),
+    ):
         assert value.shape == (*sample, *batch)
     assert d.sample(sample).shape == (*sample, *batch)
 
@@ -117,7 +123,14 @@ def test_infinity_has_no_density(low: float, high: float) -> None:
 def test_nan_in_gives_nan_out(low: float, high: float) -> None:
     d, x = PNN(weights(2), low, high), torch.tensor([nan, 0.5]).double()
     y = torch.ones(2).double()
-    for value in (d.log_prob(x), d.cdf(x), d.survival(x), d.icdf(x), d.log_mass(x, y), d.log_mass(y - 1, x)):
+    for value in (
+        d.log_prob(x),
+        d.cdf(x),
+        d.survival(x),
+        d.icdf(x),
+        d.log_mass(x, y),
+        d.log_mass(y - 1, x),
+    ):
         assert torch.isnan(value).tolist() == [True, False]
 
 
@@ -156,7 +169,8 @@ def test_samples_carry_gradients_only_if_asked_to() -> None:
 
 
 def test_pathwise_gradient_of_the_mean() -> None:
-    # d/dθ of E X by samples against quadrature; the error of a mean of 20,000 is below 5 standard errors.
+    # d/dθ of E X by samples against quadrature; the error of a mean of 20,000 is below 5 standard
+    # errors.
     hidden = (2,)
     theta = weights(1, hidden=hidden, seed=3)[0].requires_grad_()
     x = PNN(theta, -1.0, 2.0, hidden).rsample((20_000,), seeded())

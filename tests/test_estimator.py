@@ -16,8 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nits
 from mixed_table import mixed, small
-from nits import NITSDensity, orders
-from nits.validate import checked_frame
+from nits import NITSDensity
+from nits.tables import orders
+from nits.tables.validate import checked_frame
 
 EXPECTED = {
     "check_methods_subset_invariance": "scores are float32: matrix products of one row and of many round the "
@@ -145,7 +146,9 @@ def test_a_conditional_density(table: Any) -> None:
     assert ((below > 0) & (below < 1)).all()
     at_median = model.cdf(table[:20].assign(count=quantiles[:, 1]))
     assert (at_median >= 0.5 - 1e-4).all()
-    with pytest.raises(ValueError, match="this model needs the columns city, size, member; pass a table"):
+    with pytest.raises(
+        ValueError, match="this model needs the columns city, size, member; pass a table"
+    ):
         model.sample(3)
 
 
@@ -169,7 +172,9 @@ def test_it_learns() -> None:
 def test_whitening_finds_columns_that_nearly_determine_one_another(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = np.cumsum(rng.normal(size=(600, 4)) * (5.0, 0.1, 0.1, 0.1), 1) + 7
-    plain, white = (NITSDensity(max_steps=60, random_state=0, whiten=w).fit(x[:500]) for w in (False, True))
+    plain, white = (
+        NITSDensity(max_steps=60, random_state=0, whiten=w).fit(x[:500]) for w in (False, True)
+    )
     assert white.score(x[500:]) > plain.score(x[500:]) + 1
     white.save(tmp_path / "m.nits")
     again = nits.load(tmp_path / "m.nits")
@@ -199,7 +204,7 @@ def test_it_goes_through_scikit_learns_tools() -> None:
 
 
 def test_defaults_follow_the_size_of_the_table() -> None:
-    from nits.defaults import plan
+    from nits.tables.defaults import plan
 
     sizes = [plan(rows, 10) for rows in (100, 5_000, 50_000, 500_000, 5_000_000)]
     assert [s.hidden for s in sizes] == sorted(s.hidden for s in sizes)
@@ -225,9 +230,18 @@ def test_a_table_of_middle_size_is_learned_without_a_schedule() -> None:
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.ones(3), "sample_weight must have one number per row, 10, but has shape (3,); extend it."),
-        (-np.ones(10), "sample_weight must be finite, not negative and not zero throughout; correct it."),
-        (np.zeros(10), "sample_weight must be finite, not negative and not zero throughout; correct it."),
+        (
+            np.ones(3),
+            "sample_weight must have one number per row, 10, but has shape (3,); extend it.",
+        ),
+        (
+            -np.ones(10),
+            "sample_weight must be finite, not negative and not zero throughout; correct it.",
+        ),
+        (
+            np.zeros(10),
+            "sample_weight must be finite, not negative and not zero throughout; correct it.",
+        ),
     ],
 )
 def test_wrong_weights(weight: Any, message: str) -> None:

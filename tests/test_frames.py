@@ -10,7 +10,7 @@ import polars
 import pyarrow
 import pytest
 
-from nits import files, frames
+from nits.tables import files, frames
 
 
 def table() -> Any:
@@ -48,7 +48,10 @@ def test_every_library_gives_the_same_columns() -> None:
 
 def test_integers_and_truth_values_with_holes_stay_what_they_are() -> None:
     frame = pandas.DataFrame(
-        {"count": pandas.array([1, None, 3], "Int64"), "truth": pandas.array([True, None, False], "boolean")}
+        {
+            "count": pandas.array([1, None, 3], "Int64"),
+            "truth": pandas.array([True, None, False], "boolean"),
+        }
     )
     for given in (frame, pyarrow.Table.from_pandas(frame), polars.from_pandas(frame)):
         read = frames.read(given)
@@ -94,7 +97,9 @@ def test_a_table_comes_back_as_it_was(form: str) -> None:
         pandas.testing.assert_frame_equal(back, given)
     else:
         assert [str(column) for column in back["count"].to_numpy().tolist()] == ["1"]
-        assert frames.read(back).columns["time"].array.tolist() == read.columns["time"].array.tolist()
+        assert (
+            frames.read(back).columns["time"].array.tolist() == read.columns["time"].array.tolist()
+        )
 
 
 @pytest.mark.parametrize(
@@ -105,8 +110,16 @@ def test_a_table_comes_back_as_it_was(form: str) -> None:
             ValueError,
             "a table must have rows and columns, but this has 1 dimensions; reshape your",
         ),
-        (np.zeros((2, 2), complex), TypeError, "numbers, times, texts or truth values, but is complex128;"),
-        ({"a": np.array([1, "x", 2.5], object)}, TypeError, "values of one type, but has float, int among"),
+        (
+            np.zeros((2, 2), complex),
+            TypeError,
+            "numbers, times, texts or truth values, but is complex128;",
+        ),
+        (
+            {"a": np.array([1, "x", 2.5], object)},
+            TypeError,
+            "values of one type, but has float, int among",
+        ),
         (
             "table.xlsx",
             ValueError,

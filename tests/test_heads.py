@@ -38,7 +38,9 @@ def test_hidden_may_be_a_list() -> None:
 
 
 @every_support
-def test_a_continuous_column_has_the_density_and_quantiles_of_its_pnn(low: float, high: float) -> None:
+def test_a_continuous_column_has_the_density_and_quantiles_of_its_pnn(
+    low: float, high: float
+) -> None:
     head, theta = Continuous(low, high), weights(30)
     at, d = laid(theta, low, high), head.distribution(theta, low, high)
     assert isinstance(d, PNN)
@@ -136,7 +138,11 @@ def test_a_categorical_column_is_a_softmax() -> None:
     cumulative = expected.probs.cumsum(1)[torch.arange(50), k.long()]
     torch.testing.assert_close(head.cdf(at, k + 0.5), cumulative)
     assert torch.equal(head.from_uniform(at, head.to_uniform(at, k)), k)
-    assert head.cdf(at, torch.tensor([-0.1, 3.0, 9.0]).double().repeat(17)[:50])[:3].tolist() == [0, 1, 1]
+    assert head.cdf(at, torch.tensor([-0.1, 3.0, 9.0]).double().repeat(17)[:50])[:3].tolist() == [
+        0,
+        1,
+        1,
+    ]
 
 
 def test_a_category_starts_at_its_share() -> None:
@@ -159,11 +165,17 @@ def test_integers_of_a_huge_scale_have_probabilities() -> None:
 def test_the_first_and_the_last_integer_reach_to_the_ends() -> None:
     head, theta = Integer(0, 3, shift=0.3, scale=7.0), weights(4)
     k = torch.arange(4).double()
-    probs = torch.stack([head.log_prob(laid(theta[[i]], head.low, head.high), k).exp() for i in range(4)])
+    probs = torch.stack(
+        [head.log_prob(laid(theta[[i]], head.low, head.high), k).exp() for i in range(4)]
+    )
     torch.testing.assert_close(probs.sum(1), torch.ones(4).double())
-    drawn = head.distribution(theta, head.low, head.high).sample((500,), torch.Generator().manual_seed(0))
+    drawn = head.distribution(theta, head.low, head.high).sample(
+        (500,), torch.Generator().manual_seed(0)
+    )
     assert set(drawn.unique().tolist()) <= {0, 1, 2, 3}
-    at_ends = head.distribution(theta, head.low, head.high).icdf(torch.tensor([[0.0], [1.0]]).double())
+    at_ends = head.distribution(theta, head.low, head.high).icdf(
+        torch.tensor([[0.0], [1.0]]).double()
+    )
     assert at_ends.tolist() == [[0.0] * 4, [3.0] * 4]
 
 
@@ -181,7 +193,9 @@ def test_atoms_have_mass_and_the_rest_a_density() -> None:
     theta = torch.cat([torch.tensor([[0.1, 0.2, 0.7]]).double().log(), weights(1)], 1)
     d, rest = head.distribution(theta, -1.0, 2.0), PNN(weights(1), -1.0, 2.0)
     x = torch.tensor([[0.0], [1.0], [0.3]]).double()
-    expected = torch.stack([torch.tensor([0.1]), torch.tensor([0.2]), 0.7 * rest.log_prob(x[2]).exp()])
+    expected = torch.stack(
+        [torch.tensor([0.1]), torch.tensor([0.2]), 0.7 * rest.log_prob(x[2]).exp()]
+    )
     torch.testing.assert_close(d.log_prob(x).exp(), expected.double())
     below = 0.7 * rest.cdf(x)
     torch.testing.assert_close(d.cdf(x), below + torch.tensor([[0.1], [0.3], [0.1]]).double())
@@ -205,7 +219,10 @@ def test_atoms_start_at_their_shares() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Categorical(1), "levels must be an integer of at least 2, but is 1; drop such a column."),
+        (
+            lambda: Categorical(1),
+            "levels must be an integer of at least 2, but is 1; drop such a column.",
+        ),
         (
             lambda: Integer(0.5, 3),
             "must be integers or infinite, and the first below the second, but are 0.5 and 3;",

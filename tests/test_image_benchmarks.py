@@ -22,7 +22,14 @@ import tables
 from nits.datasets.images import Images
 from test_image_estimator import bands
 
-SMALL = {"filters": 5, "blocks": 2, "dilations": [1], "pnn": [4], "sampled": 4, "validation_images": 10}
+SMALL = {
+    "filters": 5,
+    "blocks": 2,
+    "dilations": [1],
+    "pnn": [4],
+    "sampled": 4,
+    "validation_images": 10,
+}
 
 
 @pytest.fixture
@@ -40,7 +47,9 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_a_run_leaves_a_whole_record_and_a_grid(small: Path) -> None:
     assert image_run.main(["fashion_mnist", "--minutes", "0.05", "--test-images", "15"], small) == 0
-    found: dict[str, Any] = json.loads((small / "images-fashion_mnist-nits-0.05m-seed0.json").read_text())
+    found: dict[str, Any] = json.loads(
+        (small / "images-fashion_mnist-nits-0.05m-seed0.json").read_text()
+    )
     assert 1 < found["test_bits_per_dim"] < 9
     assert found["test_images"] == 15
     assert found["training_seconds"] < 10

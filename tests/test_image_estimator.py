@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import nits
-from nits import NITSImages, image_arrays
+from nits import NITSImages
+from nits.images import arrays
 from nits.weights import SIZES, ConvSize
 
 TINY = ConvSize(filters=6, blocks=2, dilations=(1,))
@@ -52,7 +53,9 @@ def test_it_learns_and_tells_nats_as_bits(fitted: NITSImages) -> None:
     nats = fitted.score_samples(images)
     assert nats.shape == (50,)
     assert fitted.bits_per_dim(images) == pytest.approx(-nats.mean() / (30 * math.log(2)))
-    assert fitted.bits_per_dim(images) < 6  # 8 without any knowledge, log2(6) = 2.6 with all there is
+    assert (
+        fitted.bits_per_dim(images) < 6
+    )  # 8 without any knowledge, log2(6) = 2.6 with all there is
     assert fitted.held_out_ == pytest.approx(fitted.bits_per_dim(images), abs=0.5)
 
 
@@ -61,7 +64,9 @@ def test_surprise_is_each_pixels_share(fitted: NITSImages) -> None:
     images[0, 4, 2] = 0  # a black pixel in the light half
     bits = fitted.surprise(images)
     assert bits.shape == images.shape
-    np.testing.assert_allclose(-bits.sum((1, 2)) * math.log(2), fitted.score_samples(images), rtol=1e-5)
+    np.testing.assert_allclose(
+        -bits.sum((1, 2)) * math.log(2), fitted.score_samples(images), rtol=1e-5
+    )
     assert np.unravel_index(bits[0].argmax(), bits[0].shape) == (4, 2)
 
 
@@ -112,7 +117,9 @@ def test_the_continuous_model_gives_a_bound() -> None:
 
 
 @pytest.mark.parametrize("model", ["fitted", "coloured"])
-def test_a_loaded_model_is_the_same(model: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_a_loaded_model_is_the_same(
+    model: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     before: NITSImages = request.getfixturevalue(model)
     before.save(tmp_path / "m.nits")
     again = nits.load(tmp_path / "m.nits")
@@ -128,7 +135,10 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     first = small(max_steps=10, checkpoint=place).fit(bands(60))
     assert place.exists()
     again = small(max_steps=20, checkpoint=place).fit(bands(60))
-    assert (first.history_["step"][-1], again.history_["step"][0]) == (10, first.history_["step"][0])
+    assert (first.history_["step"][-1], again.history_["step"][0]) == (
+        10,
+        first.history_["step"][0],
+    )
     assert again.history_["step"][-1] == 20
 
 
@@ -194,7 +204,9 @@ def test_other_mistakes_get_a_sentence(fitted: NITSImages) -> None:
 def test_the_papers_sizes_have_the_papers_weights() -> None:
     present = torch.ones(8, 8)
     present[7, 7] = 0
-    patches = nits.NITS.conv((1, 8, 8), nits.heads.Continuous(), size=SIZES["paper-bsds300"], present=present)
+    patches = nits.NITS.conv(
+        (1, 8, 8), nits.heads.Continuous(), size=SIZES["paper-bsds300"], present=present
+    )
     assert sum(p.numel() for p in patches.parameters()) == pytest.approx(3.8e6, rel=0.02)
     with torch.device("meta"):
         cifar = nits.weights.CausalConv(
@@ -205,7 +217,7 @@ def test_the_papers_sizes_have_the_papers_weights() -> None:
 
 def test_a_grid_shows_every_image_once() -> None:
     images = np.stack([np.full((3, 4), k, np.uint8) for k in range(5)])
-    picture = image_arrays.grid(images, columns=2, gap=1)
+    picture = arrays.grid(images, columns=2, gap=1)
     assert picture.shape == (3 * 4 + 1, 2 * 5 + 1)
     values, counts = np.unique(picture, return_counts=True)
     assert values.tolist() == [0, 1, 2, 3, 4, 255]

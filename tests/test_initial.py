@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nits import PNN, initial, pnn_parameters
+from nits import PNN, pnn_parameters
+from nits.pnn import initial
 from test_pnn import every_dtype, every_hidden
 
 inf = math.inf
@@ -80,4 +81,6 @@ def test_one_unit_is_as_wide_as_the_data() -> None:
 
 def test_initial_weights_do_not_depend_on_the_order_of_the_data() -> None:
     x = DATA["skewed"]
-    assert torch.equal(initial.from_quantiles(x, (16, 16)), initial.from_quantiles(x.flip(0), (16, 16)))
+    assert torch.equal(
+        initial.from_quantiles(x, (16, 16)), initial.from_quantiles(x.flip(0), (16, 16))
+    )

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nits import masks
-from nits.weights import Independent, MaskedMLP
+from nits.weights import Independent, MaskedMLP, masks
 from nits.weights.block_linear import BlockLinear
 from registry import seeded
 
@@ -50,7 +49,9 @@ def layers(model: MaskedMLP) -> dict[str, BlockLinear]:
 
 
 def gradients(value: Tensor, *leaves: Tensor) -> tuple[Tensor, ...]:
-    return torch.autograd.grad((value * torch.linspace(-1, 2, value.numel()).view_as(value)).sum(), leaves)
+    return torch.autograd.grad(
+        (value * torch.linspace(-1, 2, value.numel()).view_as(value)).sum(), leaves
+    )
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 50])
@@ -69,7 +70,9 @@ def test_block_product_is_the_masked_dense_product(kind: str, count: int) -> Non
     x = torch.randn(len(columns), 9, generator=seeded(2), dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(layer(x), layer.dense(x), rtol=1e-13, atol=1e-13)
     leaves = (x, layer.weight, layer.bias)
-    for got, expected in zip(gradients(layer(x), *leaves), gradients(layer.dense(x), *leaves), strict=True):
+    for got, expected in zip(
+        gradients(layer(x), *leaves), gradients(layer.dense(x), *leaves), strict=True
+    ):
         torch.testing.assert_close(got, expected, rtol=1e-13, atol=1e-13)
     assert (gradients(layer(x), layer.weight)[0][~layer.mask] == 0).all()
     assert layer.mask.sum() <= layer.multiplied <= layer.weight.numel()
@@ -237,5 +240,7 @@ def test_dtype_and_device_move_the_whole_network() -> None:
 
 
 def test_independent_refuses_a_context() -> None:
-    with pytest.raises(ValueError, match="Independent columns read no context, but context=2; use MaskedMLP"):
+    with pytest.raises(
+        ValueError, match="Independent columns read no context, but context=2; use MaskedMLP"
+    ):
         Independent((1,), (3,), 2)

@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from nits import masks
+from nits.weights import masks
 
-shapes = pytest.mark.parametrize(("units", "columns"), [(6, 2), (7, 3), (21, 5), (512, 63), (64, 64), (5, 1)])
+shapes = pytest.mark.parametrize(
+    ("units", "columns"), [(6, 2), (7, 3), (21, 5), (512, 63), (64, 64), (5, 1)]
+)
 
 
 @shapes

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from nits import memory
+from nits.training import memory
 
 PROGRAM = """
 import resource, torch
-from nits import memory
+from nits.training import memory
 
 def faults():
     # pages brought in while 64 MB, more than the C library keeps by itself, come and go ten times
@@ -33,7 +33,9 @@ print(outside, inside)
 @pytest.mark.skipif(sys.platform != "linux", reason="a matter of glibc")
 def test_no_page_is_brought_in_twice() -> None:
     """In a process of its own: what others have left on the heap would count too."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
     outside, inside = map(int, done.stdout.split())
     assert inside < outside / 3
 

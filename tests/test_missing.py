@@ -32,7 +32,9 @@ def test_a_hole_has_no_likelihood_and_the_columns_before_it_are_the_same(model: 
     assert (part[:, 4] == 0).all()
     before = [1, 0, 2, 5]
     torch.testing.assert_close(part[:, before], full[:, before])
-    assert not torch.equal(part[:, 3], full[:, 3])  # modelled after column 4: it is told of the hole
+    assert not torch.equal(
+        part[:, 3], full[:, 3]
+    )  # modelled after column 4: it is told of the hole
     torch.testing.assert_close(model.log_prob(holes), part.sum(1))
 
 
@@ -53,7 +55,7 @@ def test_gradients_are_finite_where_there_are_holes(model: NITS) -> None:
 
 
 def test_compiled_or_not_holes_are_the_same(model: NITS, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nits import compiled
+    from nits.kernels import compiled
 
     monkeypatch.setattr(torch, "compile", lambda function, dynamic: function)
     monkeypatch.setattr(compiled, "_kernels", {})
@@ -78,7 +80,9 @@ def test_columns_that_are_given_stay_and_the_rest_follows_its_conditional(model:
     assert (found - expected).abs().max() < 5 * 0.5 / 3000**0.5  # five standard errors at most
     with torch.enable_grad():
         slow = model.rsample(5, generator=2, given=given)
-    torch.testing.assert_close(slow, model.sample(5, generator=2, given=given), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        slow, model.sample(5, generator=2, given=given), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_rows_may_be_given_to_a_different_extent(model: NITS) -> None:

@@ -38,7 +38,9 @@ def test_mass_is_one() -> None:
 
 
 def test_samples_come_from_each_model_by_its_weight() -> None:
-    left, right = (NITS.mlp([Continuous(low, low + 1.0)] * 2, hidden=8, blocks=1) for low in (-1.0, 0.0))
+    left, right = (
+        NITS.mlp([Continuous(low, low + 1.0)] * 2, hidden=8, blocks=1) for low in (-1.0, 0.0)
+    )
     x = Mixture([left, right], [1.0, 3.0]).sample(4000, generator=1)
     on_the_left = (x < 0).all(1)
     assert (on_the_left | (x > 0).all(1)).all()
@@ -56,7 +58,9 @@ def test_context_goes_to_every_model() -> None:
     models = two(context=2)
     mixture, x = Mixture(models), torch.randn(5, 3, generator=seeded(0))
     context = torch.randn(5, 2, generator=seeded(1))
-    expected = torch.stack([model.log_prob(x, context) for model in models]).logsumexp(0) - math.log(2)
+    expected = torch.stack([model.log_prob(x, context) for model in models]).logsumexp(
+        0
+    ) - math.log(2)
     torch.testing.assert_close(mixture.log_prob(x, context), expected)
     assert mixture.sample(6, context[0], generator=0).shape == (6, 3)
 
@@ -82,7 +86,10 @@ def test_the_state_keeps_the_weights() -> None:
             lambda: Mixture([mlp(2)], [1.0, 2.0]),
             "weights must be one positive number per model, 1, but are [1.0, 2.0]; leave them out",
         ),
-        (lambda: Mixture([mlp(2), mlp(2)], [1.0, 0.0]), "but are [1.0, 0.0]; leave them out for equal ones."),
+        (
+            lambda: Mixture([mlp(2), mlp(2)], [1.0, 0.0]),
+            "but are [1.0, 0.0]; leave them out for equal ones.",
+        ),
     ],
 )
 def test_errors(make: object, message: str) -> None:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from nits import NITS
-from nits.distributions import private_generator
-from nits.heads import Continuous, Head, Quantized, pnn_head, runs
+from nits.heads import Continuous, Head, Quantized, pnn_head
+from nits.model import blocks
+from nits.pnn.distributions import private_generator
 from nits.weights import Independent, MaskedMLP
 from registry import MODELS, mlp, randomized, real, seeded
 
@@ -45,12 +46,28 @@ def every_method(model: NITS) -> list[Callable[..., object]]:
         (torch.zeros(2, 4), ValueError, r"must have shape \(N, 3\).*but has 4 columns"),
         (torch.zeros(3), ValueError, r"must have shape \(N, 3\).*but has shape \(3,\)"),
         (torch.zeros(1, 2, 3), ValueError, r"must have shape \(N, 3\).*but has shape \(1, 2, 3\)"),
-        (torch.zeros(2, 3, dtype=torch.long), TypeError, "float32 or float64.*but is int64; convert it"),
-        (torch.zeros(2, 3, dtype=torch.half), TypeError, "float32 or float64.*but is float16; convert it"),
+        (
+            torch.zeros(2, 3, dtype=torch.long),
+            TypeError,
+            "float32 or float64.*but is int64; convert it",
+        ),
+        (
+            torch.zeros(2, 3, dtype=torch.half),
+            TypeError,
+            "float32 or float64.*but is float16; convert it",
+        ),
         (torch.zeros(2, 3, dtype=torch.bfloat16), TypeError, "but is bfloat16; convert it"),
         (torch.zeros(2, 3, dtype=torch.bool), TypeError, "real numbers, but is bool"),
-        (torch.zeros(2, 3, dtype=torch.double), TypeError, "dtype of the model, float32, but is float64"),
-        ([[0.0, 0.0, 0.0]], TypeError, "must be a tensor, but is a list; wrap it with torch.as_tensor"),
+        (
+            torch.zeros(2, 3, dtype=torch.double),
+            TypeError,
+            "dtype of the model, float32, but is float64",
+        ),
+        (
+            [[0.0, 0.0, 0.0]],
+            TypeError,
+            "must be a tensor, but is a list; wrap it with torch.as_tensor",
+        ),
     ],
 )
 def test_rows_are_refused(model: NITS, x: Tensor, error: type[Exception], message: str) -> None:
@@ -114,7 +131,9 @@ def test_number_of_samples_is_refused(model: NITS, n: int) -> None:
 
 @pytest.mark.parametrize("heads", [0, -1, [], [3], "ab"])
 def test_heads_are_refused(heads: Sequence[Continuous] | int) -> None:
-    with pytest.raises(ValueError, match="heads must be a number of real columns or one head per column"):
+    with pytest.raises(
+        ValueError, match="heads must be a number of real columns or one head per column"
+    ):
         NITS.mlp(heads)
 
 
@@ -212,7 +231,9 @@ def test_rsample_carries_gradients_and_sample_does_not(conditional: NITS) -> Non
     conditional.rsample(3, row, 1).sum().backward()
     assert row.grad is not None
     assert (row.grad != 0).all()
-    torch.testing.assert_close(conditional.rsample(3, row, 1).detach(), conditional.sample(3, row, 1))
+    torch.testing.assert_close(
+        conditional.rsample(3, row, 1).detach(), conditional.sample(3, row, 1)
+    )
 
 
 def test_generators_are_private() -> None:
@@ -282,7 +303,7 @@ def test_scores_are_computed_in_chunks_where_no_gradient_is_recorded(model: NITS
         return parts(features, context, weights)
 
     with (
-        mock.patch.object(runs, "CHUNK_BYTES", 1),
+        mock.patch.object(blocks, "CHUNK_BYTES", 1),
         mock.patch.object(model.weights, "parts", recorded),
     ):
         with torch.no_grad():
@@ -292,21 +313,21 @@ def test_scores_are_computed_in_chunks_where_no_gradient_is_recorded(model: NITS
 
 
 def test_chunks_are_whole_blocks_of_the_kernels() -> None:
-    assert runs.rows_at_once(63 * 320 * 4) == 1024
-    assert runs.rows_at_once(4 * 320 * 4) % 1024 == 0
-    assert runs.rows_at_once(2**26) == 64
+    assert blocks.rows_at_once(63 * 320 * 4) == 1024
+    assert blocks.rows_at_once(4 * 320 * 4) % 1024 == 0
+    assert blocks.rows_at_once(2**26) == 64
 
 
 def test_runs_are_cut_into_pieces_that_stay_in_the_cache() -> None:
     """63 columns of 320 weights, 1,024 rows: two at a time, and the last three; all in order."""
-    whole = tuple(runs.runs([Continuous()] * 63))
-    cut = list(runs.pieces(whole, 1024 * 4))
+    whole = tuple(blocks.runs([Continuous()] * 63))
+    cut = list(blocks.pieces(whole, 1024 * 4))
     assert [piece.stop - piece.start for piece in cut] == [2] * 30 + [3]
     assert [piece.start for piece in cut] == list(range(0, 62, 2))
     assert sum(piece.weights for piece in cut) == whole[0].weights
-    assert list(runs.pieces(whole, 4)) == list(whole)  # a single row
-    alone = tuple(runs.runs([Continuous()]))
-    assert list(runs.pieces(alone, 2**20)) == list(alone)
+    assert list(blocks.pieces(whole, 4)) == list(whole)  # a single row
+    alone = tuple(blocks.runs([Continuous()]))
+    assert list(blocks.pieces(alone, 2**20)) == list(alone)
 
 
 def test_columns_are_evaluated_a_few_at_a_time() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from nits import PNN, initial
+from nits import PNN
+from nits.pnn import initial
 from test_pnn import every_dtype, every_hidden, every_support, weights
 
 inf = math.inf
@@ -35,7 +36,9 @@ def test_a_flat_unit_on_an_interval_is_uniform() -> None:
 
 @every_hidden
 @every_support
-def test_moments_are_the_integrals_of_the_density(low: float, high: float, hidden: tuple[int, ...]) -> None:
+def test_moments_are_the_integrals_of_the_density(
+    low: float, high: float, hidden: tuple[int, ...]
+) -> None:
     theta = weights(1, hidden=hidden, seed=2)[0]
     d = PNN(theta, low, high, hidden)
 

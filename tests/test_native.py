@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from laws import some_rows
-from nits import native, pnn
-from nits.native import library
+from nits.kernels import native
+from nits.kernels.native import library
+from nits.pnn import network
 from registry import MODELS
 from test_compiled import assert_same
 
@@ -30,7 +31,7 @@ def problem(
 ) -> tuple[Tensor, ...]:
     """Returns θ, shape (3, P, n), points of which some are ends, and the ends, all in float64."""
     generator = torch.Generator().manual_seed(n)
-    shape = 3, pnn.parameters(hidden), n
+    shape = 3, network.parameters(hidden), n
     theta = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
     x = 2 * torch.randn(3, n, generator=generator, dtype=torch.float64)
     low, high = (torch.full((3, 1), end, dtype=torch.float64) for end in support)
@@ -39,7 +40,7 @@ def problem(
 
 
 def plain(theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]) -> Tensor:
-    return pnn.log_density(pnn.frame(theta.movedim(1, 0), low, high, hidden), x)
+    return network.log_density(network.frame(theta.movedim(1, 0), low, high, hidden), x)
 
 
 def with_gradient(value: Tensor, theta: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,8 +95,10 @@ def test_masses_and_gradients_are_those_of_the_formulas(
     ends = (x.clamp(-4.0, 4.0) / width).floor() * width  # which float32 has exactly
     points = torch.maximum(ends, low), torch.minimum(ends + width, high)
     wanted = theta.clone().requires_grad_()
-    at = pnn.frame(wanted.movedim(1, 0), low, high, hidden)
-    expected = with_gradient(pnn.log_mass(at, *points).masked_fill(points[0] >= points[1], 0.0), wanted)
+    at = network.frame(wanted.movedim(1, 0), low, high, hidden)
+    expected = with_gradient(
+        network.log_mass(at, *points).masked_fill(points[0] >= points[1], 0.0), wanted
+    )
     rough, (s, t) = theta.to(dtype).requires_grad_(), (point.to(dtype) for point in points)
     value = native.log_prob(rough, (s, t), low.to(dtype), high.to(dtype), hidden)
     assert torch.equal(value.isinf(), s >= t)
@@ -128,12 +131,14 @@ def test_the_quantile_inverts_the_cdf(
     support: tuple[float, float], hidden: tuple[int, ...], dtype: torch.dtype, error: float
 ) -> None:
     theta, _, low, high = (t.to(dtype) for t in problem(hidden, support, 301, 1.0))
-    u = torch.rand(3, 301, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+    u = torch.rand(3, 301, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(
+        dtype
+    )
     u[:, :4] = torch.tensor([1e-6, 1 - 1e-6, 0.5, 1e-3], dtype=dtype)
     x, open_ = native.quantile(theta, u, low, high, hidden)
     assert not open_.any()
     assert ((x >= low) & (x <= high)).all()
-    back, _ = pnn.cdf(pnn.frame(theta.movedim(1, 0), low, high, hidden), x)
+    back, _ = network.cdf(network.frame(theta.movedim(1, 0), low, high, hidden), x)
     assert (back - u).abs().max() < error
 
 
@@ -154,7 +159,9 @@ def test_weights_may_lie_anywhere_in_memory() -> None:
     turned = theta.transpose(1, 2).contiguous().transpose(1, 2)
     assert torch.equal(native.log_prob(turned, (x,), low, high, (5, 3)), expected)
     wide = torch.cat([theta, theta], 2)[:, :, 33:]
-    assert torch.equal(native.log_prob(wide, (x.t().contiguous().t(),), low, high, (5, 3)), expected)
+    assert torch.equal(
+        native.log_prob(wide, (x.t().contiguous().t(),), low, high, (5, 3)), expected
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -192,7 +199,9 @@ def new_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Pat
     library.loaded.cache_clear()
 
 
-def test_the_kernels_are_built_once_and_kept(new_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernels_are_built_once_and_kept(
+    new_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert library.loaded() is not None
     (built,) = new_machine.glob("native/*")
     assert built.suffix == ".so"
@@ -217,7 +226,9 @@ def test_a_compiler_that_fails_is_told_of_and_the_model_goes_on(
     torch.testing.assert_close(model.log_prob(x), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_compiler_that_is_not_there_is_told_of(new_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_is_not_there_is_told_of(
+    new_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CXX", "/no/such/compiler")
     with pytest.warns(UserWarning, match="could not be built"):
         assert library.loaded() is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from nits import orders
+from nits.tables import orders
 
 NAMES = ["a", "b", "c"]
 
@@ -27,7 +27,9 @@ def test_each_next_column_is_the_one_best_told(table: np.ndarray) -> None:
 
 
 def test_monotone_maps_change_nothing(table: np.ndarray) -> None:
-    bent = np.stack([np.exp(table[:, 0]), table[:, 1] ** 3, table[:, 2] * 1e6, np.log(table[:, 3])], 1)
+    bent = np.stack(
+        [np.exp(table[:, 0]), table[:, 1] ** 3, table[:, 2] * 1e6, np.log(table[:, 3])], 1
+    )
     assert orders.greedy(bent) == orders.greedy(table)
 
 
@@ -52,7 +54,9 @@ def test_ranks_are_those_of_scipy() -> None:
 @pytest.mark.parametrize(
     ("order", "expected"), [(None, None), (["c", "a", "b"], [2, 0, 1]), ([1, 2, 0], [1, 2, 0])]
 )
-def test_names_and_numbers_are_positions(order: list[str | int] | None, expected: list[int] | None) -> None:
+def test_names_and_numbers_are_positions(
+    order: list[str | int] | None, expected: list[int] | None
+) -> None:
     assert orders.positions(order, NAMES, np.zeros((1, 3))) == expected
 
 

@@ -9,8 +9,9 @@ import torch
 from scipy import integrate, special, stats
 from torch import Tensor
 
-from nits import PNN, initial, pnn_parameters
-from nits.initial import from_quantiles
+from nits import PNN, pnn_parameters
+from nits.pnn import initial
+from nits.pnn.initial import from_quantiles
 from test_pnn import every_hidden, every_support, weights
 
 inf = math.inf
@@ -43,7 +44,9 @@ def test_the_slope_is_positive(low: float, high: float, hidden: tuple[int, ...])
 def test_samples_pass_a_kolmogorov_smirnov_test(low: float, high: float) -> None:
     d = PNN(weights(1)[0], low, high)
     x = d.sample((10_000,), seeded())
-    assert stats.kstest(x.numpy(), lambda at: d.cdf(torch.as_tensor(at)).numpy()).pvalue > FALSE_ALARM
+    assert (
+        stats.kstest(x.numpy(), lambda at: d.cdf(torch.as_tensor(at)).numpy()).pvalue > FALSE_ALARM
+    )
 
 
 @every_support
@@ -69,14 +72,18 @@ def test_the_integral_of_the_slope_is_the_difference_of_F(low: float, high: floa
         torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, pnn_parameters((16, 16)))
     ).double()
     with torch.no_grad():
-        for parameter, values in zip(weight_model.parameters(), weights(4, hidden=(200,)), strict=True):
+        for parameter, values in zip(
+            weight_model.parameters(), weights(4, hidden=(200,)), strict=True
+        ):
             parameter.copy_(values.repeat(20)[: parameter.numel()].reshape(parameter.shape))
         for condition in torch.randn(2, 2, generator=seeded(), dtype=torch.float64):
             d = PNN(weight_model(condition), low, high)
             s, t = (torch.tensor(end).double() for end in (-0.8, 1.7))
             knots = torch.linspace(-0.8, 1.7, 11).tolist()
             parts = [
-                integrate.quad(lambda x, d=d: d.log_prob(torch.tensor(x).double()).exp().item(), a, b)[0]
+                integrate.quad(
+                    lambda x, d=d: d.log_prob(torch.tensor(x).double()).exp().item(), a, b
+                )[0]
                 for a, b in pairwise(knots)
             ]
             assert sum(parts) == pytest.approx(d.log_mass(s, t).exp().item(), abs=1e-7)
@@ -137,8 +144,12 @@ def universal(width: int) -> PNN:
     levels = (torch.arange(width).double() + 0.5) / width
     centres = x[torch.searchsorted(hard_target(x), levels)]
     gaps = centres.diff()
-    scales = torch.minimum(torch.cat([gaps[:1], gaps]), torch.cat([gaps, gaps[-1:]])).clamp_min(1e-7) / 3
-    theta = torch.cat([initial.from_log_weights(-torch.log(scales)), centres, torch.zeros(width).double()])
+    scales = (
+        torch.minimum(torch.cat([gaps[:1], gaps]), torch.cat([gaps, gaps[-1:]])).clamp_min(1e-7) / 3
+    )
+    theta = torch.cat(
+        [initial.from_log_weights(-torch.log(scales)), centres, torch.zeros(width).double()]
+    )
     return PNN(theta, -1.5, 2.5, hidden=(width,))
 
 
@@ -160,9 +171,9 @@ def test_training_gets_nearer_with_width_and_depth() -> None:
     x = torch.cat([torch.linspace(-1.49, 2.49, 800), torch.linspace(-1.01, -0.99, 200)]).double()
     target = hard_target(x)
     sample = x[
-        torch.searchsorted(target[:800].contiguous(), torch.linspace(0.001, 0.999, 2000).double()).clamp_max(
-            799
-        )
+        torch.searchsorted(
+            target[:800].contiguous(), torch.linspace(0.001, 0.999, 2000).double()
+        ).clamp_max(799)
     ]
 
     def fitted(hidden: tuple[int, ...]) -> float:

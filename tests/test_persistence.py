@@ -15,7 +15,8 @@ from safetensors.torch import save_file
 
 import nits
 from mixed_table import mixed, small
-from nits import NITSDensity, persistence
+from nits import NITSDensity
+from nits.model import storage
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,9 @@ def path(fitted: NITSDensity, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_loaded_model_is_the_same(fitted: NITSDensity, path: Path) -> None:
     table, again = mixed(), nits.load(path)
     assert np.array_equal(again.score_samples(table), fitted.score_samples(table))
-    pandas.testing.assert_frame_equal(again.sample(20, random_state=3), fitted.sample(20, random_state=3))
+    pandas.testing.assert_frame_equal(
+        again.sample(20, random_state=3), fitted.sample(20, random_state=3)
+    )
     assert again.schema_.columns == fitted.schema_.columns
     assert again.get_params() == fitted.get_params()
     assert again.held_out_ == fitted.held_out_
@@ -50,7 +53,7 @@ def test_a_conditional_model_too(tmp_path: Path) -> None:
 
 def test_saving_again_gives_the_same_contents(path: Path, tmp_path: Path) -> None:
     nits.load(path).save(tmp_path / "again.nits")
-    (tensors, about), (before, said) = (persistence._read(p) for p in (tmp_path / "again.nits", path))
+    (tensors, about), (before, said) = (storage.read(p) for p in (tmp_path / "again.nits", path))
     assert about == said
     assert all(torch.equal(tensors[name], before[name]) for name in {*tensors, *before})
 
@@ -101,13 +104,17 @@ def test_every_damage_is_noticed(path: Path, tmp_path: Path) -> None:
 def test_a_truncated_file(path: Path, tmp_path: Path, length: int) -> None:
     place = tmp_path / "cut.nits"
     place.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(ValueError, match=r"cut.nits is not a model file of nits, or it is damaged \("):
+    with pytest.raises(
+        ValueError, match=r"cut.nits is not a model file of nits, or it is damaged \("
+    ):
         nits.load(place)
 
 
 def test_other_peoples_files(tmp_path: Path) -> None:
     save_file({"a": torch.zeros(3)}, tmp_path / "other.safetensors")
-    with pytest.raises(ValueError, match=r"other.safetensors is a safetensors file, but not one of nits"):
+    with pytest.raises(
+        ValueError, match=r"other.safetensors is a safetensors file, but not one of nits"
+    ):
         nits.load(tmp_path / "other.safetensors")
     (tmp_path / "pickle.nits").write_bytes(b"\x80\x04\x95cos\nsystem\n.")
     with pytest.raises(ValueError, match=r"pickle.nits is not a model file of nits"):
@@ -116,23 +123,29 @@ def test_other_peoples_files(tmp_path: Path) -> None:
         nits.load(tmp_path / "none.nits")
 
 
-def test_a_file_of_a_later_version(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persistence, "FORMAT", 2)
+def test_a_file_of_a_later_version(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "FORMAT", 2)
     nits.load(path).save(tmp_path / "later.nits")
-    monkeypatch.setattr(persistence, "FORMAT", 1)
-    message = "later.nits has format 2, but this version of nits reads up to 1; install a newer nits."
+    monkeypatch.setattr(storage, "FORMAT", 1)
+    message = (
+        "later.nits has format 2, but this version of nits reads up to 1; install a newer nits."
+    )
     with pytest.raises(ValueError, match=re.escape(message)):
         nits.load(tmp_path / "later.nits")
 
 
 def test_a_description_that_fits_no_model(path: Path, tmp_path: Path) -> None:
-    tensors, about = persistence._read(path)
+    tensors, about = storage.read(path)
     about["model"]["hidden"] = 17
     words = json.dumps(about, sort_keys=True)
     metadata: dict[str, Any] = {"format": "nits", "version": "1", "about": words}
-    metadata["sha256"] = persistence.digest(tensors, words)
+    metadata["sha256"] = storage.digest(tensors, words)
     save_file(tensors, tmp_path / "odd.nits", metadata)
-    with pytest.raises(ValueError, match=r"odd.nits does not describe a model that this version can build"):
+    with pytest.raises(
+        ValueError, match=r"odd.nits does not describe a model that this version can build"
+    ):
         nits.load(tmp_path / "odd.nits")
 
 

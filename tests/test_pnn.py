@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from nits import PNN, QuantizedPNN, initial, pnn, pnn_parameters
+from nits import PNN, QuantizedPNN, pnn_parameters
+from nits.pnn import initial, network
 from oracle import ExactPNN, PlainPNN
 
 inf = math.inf
@@ -20,15 +21,21 @@ SUPPORTS = {
     "(−∞, ∞)": (-inf, inf),
 }
 HIDDEN = [(8,), (16, 16), (4, 5, 6)]
-every_support = pytest.mark.parametrize(("low", "high"), list(SUPPORTS.values()), ids=list(SUPPORTS))
-every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+every_support = pytest.mark.parametrize(
+    ("low", "high"), list(SUPPORTS.values()), ids=list(SUPPORTS)
+)
+every_dtype = pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64], ids=["float32", "float64"]
+)
 every_scale = pytest.mark.parametrize("scale", [1, 10, 100])
 every_hidden = pytest.mark.parametrize("hidden", HIDDEN, ids=str)
 # The full figure of 10,000 θ per case is slow; the fast suite takes fewer.
 few_and_many = pytest.mark.parametrize("n", [150, pytest.param(10_000, marks=pytest.mark.slow)])
 
 
-def weights(n: int, scale: float = 1.0, hidden: tuple[int, ...] = (16, 16), seed: int = 0) -> Tensor:
+def weights(
+    n: int, scale: float = 1.0, hidden: tuple[int, ...] = (16, 16), seed: int = 0
+) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return scale * torch.randn(n, pnn_parameters(hidden), generator=generator, dtype=torch.float64)
 
@@ -37,7 +44,8 @@ def points(low: float, high: float, shape: tuple[int, ...], scale: float, seed: 
     """Points of the support: uniform if it is finite, else at distances from scale/1000 to scale × 1000."""
     generator = torch.Generator().manual_seed(seed)
     u, e, z = (
-        f(shape, generator=generator, dtype=torch.float64) for f in (torch.rand, torch.rand, torch.randn)
+        f(shape, generator=generator, dtype=torch.float64)
+        for f in (torch.rand, torch.rand, torch.randn)
     )
     far = z * scale * 10 ** (6 * e - 3)
     if math.isfinite(low) and math.isfinite(high):
@@ -47,7 +55,9 @@ def points(low: float, high: float, shape: tuple[int, ...], scale: float, seed: 
     return high - far.abs() if math.isfinite(high) else far
 
 
-def pieces(low: float, high: float, shape: tuple[int, int], scale: float, dtype: torch.dtype) -> Tensor:
+def pieces(
+    low: float, high: float, shape: tuple[int, int], scale: float, dtype: torch.dtype
+) -> Tensor:
     """Edges of a random partition of the support, increasing down the first dimension."""
     inner = points(low, high, shape, scale).to(dtype).sort(0).values
     ends = [torch.full((1, shape[1]), end, dtype=dtype) for end in (low, high)]
@@ -98,7 +108,9 @@ def test_masses_of_the_pieces_of_a_partition_add_up_to_one(
     low: float, high: float, scale: int, dtype: torch.dtype, n: int
 ) -> None:
     edges = pieces(low, high, (8, n), scale, dtype)
-    mass = PNN(weights(n, scale).to(dtype), low, high).log_mass(edges[:-1], edges[1:]).double().exp()
+    mass = (
+        PNN(weights(n, scale).to(dtype), low, high).log_mass(edges[:-1], edges[1:]).double().exp()
+    )
     # Nine rounded numbers are added: the figure for a pmf holds.
     assert (total(mass) - 1).abs().max() < (1e-5 if dtype == torch.float32 else 1e-12)
 
@@ -125,13 +137,17 @@ def test_cdf_increases_from_zero_to_one(low: float, high: float) -> None:
 
 
 def test_number_of_parameters() -> None:
-    assert [pnn_parameters(hidden) for hidden in HIDDEN] == [8 + 8 + 8, 320, 4 + 4 + 20 + 5 + 30 + 6 + 6]
+    assert [pnn_parameters(hidden) for hidden in HIDDEN] == [
+        8 + 8 + 8,
+        320,
+        4 + 4 + 20 + 5 + 30 + 6 + 6,
+    ]
 
 
 @every_hidden
 def test_unpacking_puts_every_weight_in_one_place(hidden: tuple[int, ...]) -> None:
     theta = torch.arange(pnn_parameters(hidden))
-    layers, last = pnn.unpack(theta, hidden)
+    layers, last = network.unpack(theta, hidden)
     assert layers[0][0].shape == hidden[:1]
     assert [A.shape for A, _ in layers[1:]] == [(h, below) for below, h in pairwise(hidden)]
     parts = [part.flatten() for layer in layers for part in layer]
@@ -141,7 +157,9 @@ def test_unpacking_puts_every_weight_in_one_place(hidden: tuple[int, ...]) -> No
 @every_hidden
 def test_values_and_gradients_are_the_oracles(hidden: tuple[int, ...]) -> None:
     theta = weights(5, hidden=hidden).requires_grad_()
-    low, high = (torch.full((5,), end, dtype=torch.float64, requires_grad=True) for end in (-1.0, 2.0))
+    low, high = (
+        torch.full((5,), end, dtype=torch.float64, requires_grad=True) for end in (-1.0, 2.0)
+    )
     x, t = (points(-1.0, 2.0, (5,), 1.0, seed).requires_grad_() for seed in (3, 4))
     s, t = torch.minimum(x, t), torch.maximum(x, t)
     ours, oracle = PNN(theta, low, high, hidden), PlainPNN(theta, low, high, hidden)
@@ -163,8 +181,8 @@ def test_values_and_gradients_are_the_oracles(hidden: tuple[int, ...]) -> None:
 def test_cdf_and_density_come_together_or_alone(hidden: tuple[int, ...]) -> None:
     at = PNN(weights(20, hidden=hidden), -1.0, 2.0, hidden).frame
     x = torch.linspace(-0.9, 1.9, 15, dtype=torch.float64).expand(20, 15)
-    together = pnn.cdf_and_density(at, x)
-    alone = (*pnn.cdf(at, x), pnn.log_density(at, x).exp())
+    together = network.cdf_and_density(at, x)
+    alone = (*network.cdf(at, x), network.log_density(at, x).exp())
     for value, expected in zip(together, alone, strict=True):
         torch.testing.assert_close(value, expected, rtol=1e-12, atol=0)
 
@@ -189,7 +207,9 @@ def test_everything_is_as_precise_as_its_dtype(
 
 @every_dtype
 @pytest.mark.parametrize(
-    ("low", "high"), [*SUPPORTS.values(), (-300.0, 300.0), (-1e6, 1e6)], ids=[*SUPPORTS, "wide", "very wide"]
+    ("low", "high"),
+    [*SUPPORTS.values(), (-300.0, 300.0), (-1e6, 1e6)],
+    ids=[*SUPPORTS, "wide", "very wide"],
 )
 def test_mass_of_a_narrow_bin_keeps_its_digits_in_the_tails(
     low: float, high: float, dtype: torch.dtype
@@ -197,7 +217,8 @@ def test_mass_of_a_narrow_bin_keeps_its_digits_in_the_tails(
     theta = weights(1, seed=5).to(dtype)
     for start in (-60.0, -8.0, -0.99, 0.5, 1.99, 8.0, 60.0):
         s = torch.tensor(start, dtype=dtype)
-        # Next to ±60 the numbers of float32 are 4e-6 apart: the next one is the narrowest bin there is.
+        # Next to ±60 the numbers of float32 are 4e-6 apart: the next one is the narrowest bin there
+        # is.
         t = torch.maximum(s + 1e-6, torch.nextafter(s, torch.tensor(inf, dtype=dtype)))
         if s < low or t > high:
             continue
@@ -246,7 +267,9 @@ def test_no_value_and_no_gradient_is_lost(
     low: float, high: float, scale: int, dtype: torch.dtype, n: int
 ) -> None:
     theta = weights(n, scale).to(dtype).requires_grad_()
-    low_end, high_end = (torch.full((n,), end, dtype=dtype, requires_grad=True) for end in (low, high))
+    low_end, high_end = (
+        torch.full((n,), end, dtype=dtype, requires_grad=True) for end in (low, high)
+    )
     edges = pieces(low, high, (6, n), scale, dtype)
     x = edges[1:-1].clone().requires_grad_()
     edges = torch.cat([low_end[None], x, high_end[None]])
@@ -283,7 +306,10 @@ def test_gradients_by_finite_differences(low: float, high: float) -> None:
     theta = weights(2, hidden=hidden, seed=7).requires_grad_()
     ends = tuple(torch.full((2,), end, dtype=torch.float64) for end in (low, high))
     finite = [end.requires_grad_() for end in ends if torch.isfinite(end).all()]
-    x, t = (torch.tensor(pair, dtype=torch.float64, requires_grad=True) for pair in ([-0.5, 0.4], [0.6, 1.9]))
+    x, t = (
+        torch.tensor(pair, dtype=torch.float64, requires_grad=True)
+        for pair in ([-0.5, 0.4], [0.6, 1.9])
+    )
 
     def check(function: Callable[[PNN], Tensor], *at: Tensor) -> None:
         def value(*inputs: Tensor) -> Tensor:
@@ -302,20 +328,24 @@ def test_gradients_by_finite_differences(low: float, high: float) -> None:
 
 def test_log_weights_are_bounded_decreasing_and_invertible() -> None:
     A = torch.linspace(-300, 300, 20_001, dtype=torch.float64)
-    log_weight = pnn.log_weights(A)
-    assert log_weight.abs().max() < pnn.LOG_WEIGHT_BOUND
+    log_weight = network.log_weights(A)
+    assert log_weight.abs().max() < network.LOG_WEIGHT_BOUND
     assert (log_weight.diff() < 0).all()
     inner = A.abs() < 200
-    torch.testing.assert_close(initial.from_log_weights(log_weight)[inner], A[inner], rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(
+        initial.from_log_weights(log_weight)[inner], A[inner], rtol=1e-10, atol=1e-10
+    )
 
 
 def test_log_weights_are_minus_A_within_one_percent_up_to_2_8() -> None:
     A = torch.linspace(-2.8, 2.8, 101, dtype=torch.float64)
-    torch.testing.assert_close(pnn.log_weights(A), -A, rtol=0.01, atol=1e-12)
+    torch.testing.assert_close(network.log_weights(A), -A, rtol=0.01, atol=1e-12)
 
 
 @every_dtype
 def test_weights_stay_in_range_for_any_theta(dtype: torch.dtype) -> None:
     A = torch.tensor([-1e15, 1e15, 0.0], dtype=dtype)
-    W = torch.exp(pnn.log_weights(A))
-    torch.testing.assert_close(W, torch.exp(torch.tensor([20.0, -20.0, 0.0], dtype=dtype)), rtol=1e-5, atol=0)
+    W = torch.exp(network.log_weights(A))
+    torch.testing.assert_close(
+        W, torch.exp(torch.tensor([20.0, -20.0, 0.0], dtype=dtype)), rtol=1e-5, atol=0
+    )

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nits import NITS, compiled, native, pnn, quantiles, roots
+from nits import NITS
 from nits.heads import Continuous, Quantized
+from nits.kernels import compiled, compiled_quantile, native
+from nits.pnn import network, roots
 from registry import mlp, randomized
 
 SUPPORTS = [(-torch.inf, torch.inf), (-1.0, 2.0), (0.0, torch.inf), (-torch.inf, 0.5)]
@@ -19,16 +21,16 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(torch, "compile", lambda function, *, dynamic: function)
     monkeypatch.setattr(compiled, "available", lambda: True)
     monkeypatch.setattr(native, "usable", lambda theta: False)
-    quantiles._kernel.cache_clear()
+    compiled_quantile._kernel.cache_clear()
     yield
-    quantiles._kernel.cache_clear()
+    compiled_quantile._kernel.cache_clear()
 
 
 def inverted(theta: Tensor, u: Tensor, support: tuple[float, float]) -> tuple[Tensor, Tensor]:
     """Returns the kernel's quantiles, and N there."""
     low, high = (torch.tensor([end], dtype=u.dtype) for end in support)
-    x = quantiles.quantile(theta, u, low, high, (16, 16))
-    return x, pnn.cdf(pnn.frame(theta, low, high, (16, 16)), x)[0]
+    x = compiled_quantile.quantile(theta, u, low, high, (16, 16))
+    return x, network.cdf(network.frame(theta, low, high, (16, 16)), x)[0]
 
 
 def problems(n: int, scale: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -58,14 +60,14 @@ def test_steep_networks_are_left_to_the_solver(
     theta, u = problems(600, 10.0, torch.float64)
     asked, plain = [], roots.quantile
 
-    def counted(at: pnn.Frame, u: Tensor, above: Tensor) -> Tensor:
+    def counted(at: network.Frame, u: Tensor, above: Tensor) -> Tensor:
         asked.append(len(u))
         return plain(at, u, above)
 
     monkeypatch.setattr(roots, "quantile", counted)
     x, _ = inverted(theta, u, support)
     low, high = (torch.tensor([end], dtype=u.dtype) for end in support)
-    expected = plain(pnn.frame(theta, low, high, (16, 16)), u, 1 - u)
+    expected = plain(network.frame(theta, low, high, (16, 16)), u, 1 - u)
     torch.testing.assert_close(x, expected, rtol=1e-6, atol=1e-9)
     assert 0 < sum(asked) < 600
 

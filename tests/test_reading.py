@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from nits import NITS
-from nits.hats import features
 from nits.heads import Categorical, Continuous, Quantized
-from nits.likelihood import start_from_data
-from nits.reading import Reading
-from nits.rows import Rows
+from nits.heads.hats import features
+from nits.model.reading import Reading
+from nits.training.likelihood import start_from_data
+from nits.training.rows import Rows
 from registry import SMALL, seeded
 
 SIZE = 0.8 * 5**0.5  # of a hat among five
@@ -67,7 +67,11 @@ def test_a_column_reads_as_it_does_among_the_others(knots: int) -> None:
 
 
 def test_knots_before_data_lie_in_the_support() -> None:
-    heads = [Continuous(50.0, 60.0, knots=3), Continuous(100.0, knots=3), Continuous(high=-7.0, knots=3)]
+    heads = [
+        Continuous(50.0, 60.0, knots=3),
+        Continuous(100.0, knots=3),
+        Continuous(high=-7.0, knots=3),
+    ]
     reading = Reading([*heads, Continuous(knots=3), Quantized(5.0, 9.0, 4, knots=3)])
     found = reading.knots.reshape(5, 3).tolist()
     assert found == [[50, 55, 60], [100, 100.5, 101], [-8, -7.5, -7], [-3, 0, 3], [-1, 0, 1]]
@@ -97,7 +101,9 @@ def test_one_knot_is_refused(count: int) -> None:
 
 
 def test_what_is_missing_reads_as_zeros_and_a_flag() -> None:
-    reading = Reading([Continuous(knots=3, optional=True), Categorical(2, optional=True), Continuous()])
+    reading = Reading(
+        [Continuous(knots=3, optional=True), Categorical(2, optional=True), Continuous()]
+    )
     x = torch.tensor([[torch.nan, 0.0], [1.0, torch.nan], [2.0, 2.0]])
     read = reading(x)
     assert read.shape == (5 + 3 + 1, 2)

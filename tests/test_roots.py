@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from nits import PNN, initial, pnn, roots
+from nits import PNN
+from nits.pnn import initial, network, roots
 from test_pnn import SUPPORTS, every_dtype, every_hidden, every_scale, every_support, weights
 
 inf = math.inf
@@ -27,7 +28,9 @@ def spacing(x: Tensor) -> Tensor:
 
 @every_dtype
 @every_support
-def test_cdf_of_the_quantile_is_the_probability(low: float, high: float, dtype: torch.dtype) -> None:
+def test_cdf_of_the_quantile_is_the_probability(
+    low: float, high: float, dtype: torch.dtype
+) -> None:
     d, u = PNN(weights(200).to(dtype), low, high), probabilities(dtype, 200)
     assert (d.cdf(d.icdf(u)) - u).abs().max() <= (5e-7 if dtype == torch.float32 else 1e-12)
 
@@ -35,7 +38,9 @@ def test_cdf_of_the_quantile_is_the_probability(low: float, high: float, dtype: 
 @pytest.mark.slow
 @every_dtype
 @every_support
-def test_cdf_of_the_quantile_for_ten_thousand_pnns(low: float, high: float, dtype: torch.dtype) -> None:
+def test_cdf_of_the_quantile_for_ten_thousand_pnns(
+    low: float, high: float, dtype: torch.dtype
+) -> None:
     for theta in weights(10_000).to(dtype).split(1000):
         d, u = PNN(theta, low, high), probabilities(dtype, 1000)
         x = d.icdf(u)
@@ -117,7 +122,10 @@ def test_nan_gives_nan_and_leaves_the_others_alone() -> None:
 
 
 def test_a_batch_of_one_is_a_row_of_a_batch() -> None:
-    theta, u = weights(40, 3), torch.rand(40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    theta, u = (
+        weights(40, 3),
+        torch.rand(40, generator=torch.Generator().manual_seed(0), dtype=torch.float64),
+    )
     together = PNN(theta, -1.0, inf).icdf(u)
     alone = torch.stack([PNN(theta[i], -1.0, inf).icdf(u[i]) for i in range(40)])
     torch.testing.assert_close(together, alone, rtol=1e-12, atol=1e-12)
@@ -150,7 +158,9 @@ def test_gradients_are_finite(low: float, high: float, scale: int, dtype: torch.
 @every_hidden
 @every_scale
 @every_support
-def test_bracket_holds_the_root(low: float, high: float, scale: int, hidden: tuple[int, ...]) -> None:
+def test_bracket_holds_the_root(
+    low: float, high: float, scale: int, hidden: tuple[int, ...]
+) -> None:
     d, u = PNN(weights(100, scale, hidden), low, high, hidden), probabilities(torch.float64, 100)
     left, right = roots.bracket(d.frame, torch.logit(u).T)
     assert torch.isfinite(left).all()
@@ -166,10 +176,10 @@ class Count:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.points = 0
         for name in ("cdf", "cdf_and_density", "log_density"):
-            monkeypatch.setattr(pnn, name, self._counted(getattr(pnn, name)))
+            monkeypatch.setattr(network, name, self._counted(getattr(network, name)))
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(at: pnn.Frame, x: Tensor) -> Any:
+        def counted(at: network.Frame, x: Tensor) -> Any:
             self.points += x.numel()
             return function(at, x)
 
@@ -202,13 +212,17 @@ def test_a_third_of_the_evaluations_of_bisection(
     assert bisection(d, u, max(error, 1e-14)) >= 3 * ours
 
 
-def both(theta: Tensor, x: Tensor, u: Tensor, support: tuple[float, float]) -> tuple[Tensor, Tensor]:
+def both(
+    theta: Tensor, x: Tensor, u: Tensor, support: tuple[float, float]
+) -> tuple[Tensor, Tensor]:
     d = PNN(theta, *support, hidden=(3, 2) if theta.shape[-1] < 320 else (16, 16))
     return d.log_prob(x), d.icdf(u)
 
 
 @pytest.mark.parametrize("support", ["[a, b]", "(−∞, ∞)"])
-def test_log_prob_and_icdf_trace_without_a_graph_break(support: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_prob_and_icdf_trace_without_a_graph_break(
+    support: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # One step is traced like the next, so two will do.
     monkeypatch.setattr(roots, "COMPILED_STEPS", dict.fromkeys(roots.COMPILED_STEPS, 2))
     theta, x = weights(8, hidden=(3, 2)).float(), torch.linspace(-0.9, 1.9, 8)
@@ -223,7 +237,9 @@ def test_log_prob_and_icdf_trace_without_a_graph_break(support: str, monkeypatch
 def test_compiled_log_prob_and_icdf_are_the_plain_ones(support: str) -> None:
     theta, x, u = weights(64).float(), torch.linspace(-0.9, 1.9, 64), torch.linspace(0.01, 0.99, 64)
     log_prob, quantile = torch.compile(both, fullgraph=True)(theta, x, u, SUPPORTS[support])
-    torch.testing.assert_close(log_prob, both(theta, x, u, SUPPORTS[support])[0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        log_prob, both(theta, x, u, SUPPORTS[support])[0], rtol=1e-4, atol=1e-4
+    )
     assert (PNN(theta, *SUPPORTS[support]).cdf(quantile) - u).abs().max() <= 5e-7
 
 

@@ -10,10 +10,12 @@ import torch
 from torch import nn
 
 import nits
-from nits.schedule_free import TOWARDS_AVERAGE, ScheduleFree
+from nits.training.schedule_free import TOWARDS_AVERAGE, ScheduleFree
 
 
-def made(dtype: torch.dtype = torch.float64, decay: float = 0.0) -> tuple[nn.Linear, nn.Linear, ScheduleFree]:
+def made(
+    dtype: torch.dtype = torch.float64, decay: float = 0.0
+) -> tuple[nn.Linear, nn.Linear, ScheduleFree]:
     torch.manual_seed(0)
     model, average = nn.Linear(3, 2, dtype=dtype), nn.Linear(3, 2, dtype=dtype)
     average.load_state_dict(model.state_dict())
@@ -96,7 +98,9 @@ def rows() -> torch.Tensor:
 
 def small() -> nits.NITS:
     torch.manual_seed(0)
-    return nits.NITS.mlp([nits.heads.Continuous(-9, 9, (4,), 4)] * 3, hidden=16, blocks=1, dropout=0.1)
+    return nits.NITS.mlp(
+        [nits.heads.Continuous(-9, 9, (4,), 4)] * 3, hidden=16, blocks=1, dropout=0.1
+    )
 
 
 RECIPE = nits.Recipe(optimizer="schedule-free", schedule=nits.Constant(10), batch_size=50)
@@ -124,5 +128,7 @@ def test_a_run_resumes_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_an_unknown_optimizer_is_refused() -> None:
-    with pytest.raises(ValueError, match="optimizer must be 'adamw' or 'schedule-free', but is 'sgd'"):
+    with pytest.raises(
+        ValueError, match="optimizer must be 'adamw' or 'schedule-free', but is 'sgd'"
+    ):
         nits.Recipe(optimizer="sgd")

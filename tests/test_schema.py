@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nits import frames
-from nits.columns import Levels, Real, Whole
 from nits.heads import Atoms, Categorical, Continuous, Integer
-from nits.schema import Schema, guess, spread
+from nits.tables import frames
+from nits.tables.columns import Levels, Real, Whole
+from nits.tables.schema import Schema, guess, spread
 
 rng = np.random.default_rng(0)
 N = 2000
@@ -43,7 +43,8 @@ def test_what_columns_are_taken_for(schema: Schema) -> None:
         "seen": (Real, "real numbers"),
     }
     assert re.fullmatch(
-        r"real numbers; 1 values in \d\d% of the rows have probabilities of their own", kinds["rain"][1]
+        r"real numbers; 1 values in \d\d% of the rows have probabilities of their own",
+        kinds["rain"][1],
     )
 
 
@@ -69,7 +70,9 @@ def test_numbers_stand_for_values(schema: Schema) -> None:
     np.testing.assert_allclose(back["height"], COLUMNS["height"], rtol=1e-6)
     np.testing.assert_allclose(back["rain"], COLUMNS["rain"], atol=1e-5)
     assert np.array_equal(back["rain"] == 0, COLUMNS["rain"] == 0)
-    assert np.abs(back["seen"] - COLUMNS["seen"].astype("datetime64[ns]")).max() < np.timedelta64(1, "s")
+    assert np.abs(back["seen"] - COLUMNS["seen"].astype("datetime64[ns]")).max() < np.timedelta64(
+        1, "s"
+    )
 
 
 def test_numbers_are_of_ordinary_size(schema: Schema) -> None:
@@ -125,7 +128,9 @@ def test_rare_categories_are_pooled_if_asked() -> None:
     assert column.reason == "texts or truth values; 2 rare ones pooled"
     assert (column.levels, column.pooled, column.shares) == (("a", "b"), ("x", "y"), (0.75, 0.25))
     assert set(column.encode(values).tolist()) == {0, 1, 2}
-    assert np.exp(column.log_share(values))[[0, 60, 82, 83]].tolist() == pytest.approx([1, 1, 0.75, 0.25])
+    assert np.exp(column.log_share(values))[[0, 60, 82, 83]].tolist() == pytest.approx(
+        [1, 1, 0.75, 0.25]
+    )
     drawn = column.decode(np.array([0.0, 1.0, *[2.0] * 400])).tolist()
     assert drawn[:2] == ["a", "b"]
     assert drawn.count("x") == pytest.approx(300, abs=2)
@@ -142,8 +147,16 @@ def test_what_is_no_multiple_cannot_occur() -> None:
     ("values", "options", "message"),
     [
         ({"a": [None, None]}, {}, "column 'a' has no value at all; drop it."),
-        ({"a": [1.5, 1.5]}, {}, "column 'a' is constant at 1.5; there is nothing to model, drop it."),
-        ({"a": ["x", "x"]}, {}, "column 'a' is constant at 'x'; there is nothing to model, drop it."),
+        (
+            {"a": [1.5, 1.5]},
+            {},
+            "column 'a' is constant at 1.5; there is nothing to model, drop it.",
+        ),
+        (
+            {"a": ["x", "x"]},
+            {},
+            "column 'a' is constant at 'x'; there is nothing to model, drop it.",
+        ),
         (
             {"a": [1.0, math.inf]},
             {},
@@ -164,7 +177,11 @@ def test_what_is_no_multiple_cannot_occur() -> None:
             {"kinds": {"a": "number"}},
             "must be continuous, integer or categorical, but is 'nu",
         ),
-        ({"a": ["x", "y"]}, {"kinds": {"a": "integer"}}, "column 'a' holds text, so it must be categorical"),
+        (
+            {"a": ["x", "y"]},
+            {"kinds": {"a": "integer"}},
+            "column 'a' holds text, so it must be categorical",
+        ),
         (
             {"a": [0.123456789, 2.5]},
             {"kinds": {"a": "integer"}},
@@ -179,7 +196,9 @@ def test_what_cannot_be_modelled(values: Any, options: dict[str, Any], message: 
 
 def test_tables_must_have_the_columns_they_had(schema: Schema) -> None:
     other = {name: values for name, values in COLUMNS.items() if name != "city"}
-    with pytest.raises(ValueError, match="the table must have the column 'city', but has height, children"):
+    with pytest.raises(
+        ValueError, match="the table must have the column 'city', but has height, children"
+    ):
         schema.encode(frames.read(other))
     holes = {**COLUMNS, "height": np.where(np.arange(N) < 3, np.nan, COLUMNS["height"])}
     with pytest.raises(

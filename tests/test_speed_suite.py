@@ -44,13 +44,19 @@ def doubled(heads: list[Continuous]) -> NITS:
 
 
 def inside(rows: int = 20) -> torch.Tensor:
-    return torch.randn(rows, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).clamp(-3, 3)
+    return torch.randn(
+        rows, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    ).clamp(-3, 3)
 
 
 @pytest.mark.parametrize("hidden", [(5, 4), (6,), (4, 3, 5)])
 @pytest.mark.parametrize("ends", list(ENDS.values()), ids=list(ENDS))
-def test_the_plain_way_is_the_same_density(ends: tuple[float, float], hidden: tuple[int, ...]) -> None:
-    model = doubled([Continuous(*ends, hidden), Continuous(hidden=hidden), Continuous(*ends, hidden)])
+def test_the_plain_way_is_the_same_density(
+    ends: tuple[float, float], hidden: tuple[int, ...]
+) -> None:
+    model = doubled(
+        [Continuous(*ends, hidden), Continuous(hidden=hidden), Continuous(*ends, hidden)]
+    )
     dense, x = mlp_speed.made_dense(model), inside()
     torch.testing.assert_close(plain.log_prob(dense, x), model.log_prob(x), rtol=0, atol=1e-8)
     with torch.no_grad():
@@ -75,7 +81,9 @@ def test_the_plain_way_has_the_same_gradients() -> None:
 )
 def test_the_plain_way_refuses_what_it_does_not_know(second: nits.heads.Head) -> None:
     model = NITS.mlp([Continuous(), second], hidden=4, blocks=1)
-    with pytest.raises(ValueError, match="heads must be continuous, with one choice of hidden layers"):
+    with pytest.raises(
+        ValueError, match="heads must be continuous, with one choice of hidden layers"
+    ):
         plain.log_prob(model, torch.zeros(2, 2))
 
 
@@ -88,7 +96,9 @@ def test_the_plain_contender_multiplies_whole_matrices_and_has_our_weights() -> 
     torch.testing.assert_close(theirs.log_prob(x), ours.log_prob(x), rtol=0, atol=1e-4)
 
 
-def test_plain_scores_do_not_depend_on_how_many_are_scored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_scores_do_not_depend_on_how_many_are_scored_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     theirs, x = speed_programs.plain_way(TINY), torch.randn(7, 3)
     whole = theirs.log_prob(x)
     monkeypatch.setattr(speed_programs, "SCORED_AT_ONCE", 3)
@@ -111,7 +121,9 @@ def test_a_rival_has_as_many_weights_as_we(name: str) -> None:
     assert apart[0] == min(apart)
 
 
-@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated:UserWarning")  # nflows calls it
+@pytest.mark.filterwarnings(
+    "ignore:torch.triangular_solve is deprecated:UserWarning"
+)  # nflows calls it
 @pytest.mark.parametrize("name", [n for n in speed_programs.MAKE if n != speed_programs.OURS])
 def test_a_contender_trains_scores_and_samples(name: str) -> None:
     if name in PACKAGE:
@@ -212,9 +224,16 @@ def made_up(tmp_path: Path) -> Path:
     memory = {"nits-mlp": 512.4, "zuko-nsf": 90.0}
     races["training_memory"] = {"columns": {"63": memory, "6": memory}}
     line = {"seconds": [spread(0.1), spread(0.2), spread(0.4)], "exponent": 1.0}
-    sweep = {"work": "scoring", "against": "rows N", "sizes": [1, 2, 4], "threads": {"1": line, "2": line}}
+    sweep = {
+        "work": "scoring",
+        "against": "rows N",
+        "sizes": [1, 2, 4],
+        "threads": {"1": line, "2": line},
+    }
     (tmp_path / "speed.json").write_text(json.dumps({"results": races}))
-    (tmp_path / "scaling.json").write_text(json.dumps({"results": {"sweeps": dict.fromkeys("abcd", sweep)}}))
+    (tmp_path / "scaling.json").write_text(
+        json.dumps({"results": {"sweeps": dict.fromkeys("abcd", sweep)}})
+    )
     return tmp_path
 
 

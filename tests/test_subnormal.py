@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nits import subnormal
+from nits.training import subnormal
 
 TINY = torch.full((2_000_000,), 1e-40)  # enough elements for every thread to have some
 

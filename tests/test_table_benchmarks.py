@@ -46,7 +46,7 @@ def test_fit_and_score_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
         options = ["--max-steps", "5"] if verb == "fit" else []
         assert command_line_main([verb, *map(str, argv), *options]) == 0
 
-    from nits.cli import main as command_line_main
+    from nits.cli.main import main as command_line_main
 
     monkeypatch.setattr(command_line, "command", command)
     found = command_line.fitted(mixed(300), 1.0, tmp_path)

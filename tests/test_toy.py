@@ -55,11 +55,16 @@ def test_mass_is_one(name: str) -> None:
 
 @to_three
 def test_samples_have_the_characteristic_function_of_the_density(name: str) -> None:
-    # E cos ω·x and E sin ω·x at 40 frequencies, |z| < 5: false alarm 6e−7 each. 1e−4 is for the quadrature.
+    # E cos ω·x and E sin ω·x at 40 frequencies, |z| < 5: false alarm 6e−7 each. 1e−4 is for the
+    # quadrature.
     truth, n = toy.density(name), 100_000
     x, weights = grid(truth)
     y = rows(truth, 2, n)
-    omega = 4 * torch.randn(truth.dimension, 40, generator=seeded(1), dtype=torch.float64) / y.std(0)[:, None]
+    omega = (
+        4
+        * torch.randn(truth.dimension, 40, generator=seeded(1), dtype=torch.float64)
+        / y.std(0)[:, None]
+    )
     for wave in (torch.cos, torch.sin):
         seen = wave(y @ omega)
         error = (seen.mean(0) - weights @ wave(x @ omega)).abs()
@@ -81,7 +86,8 @@ def line(low: float, high: float) -> tuple[Tensor, Tensor]:
 
 @above_three
 def test_integrating_out_the_last_column_leaves_the_density_of_the_others(name: str) -> None:
-    # ∫ p_d(x_1 … x_d) dx_d = p_{d−1}(x_1 … x_{d−1}) down to p_0 = 1: together they say that the mass is one.
+    # ∫ p_d(x_1 … x_d) dx_d = p_{d−1}(x_1 … x_{d−1}) down to p_0 = 1: together they say that the
+    # mass is one.
     truth = toy.density(name)
     for d in range(truth.dimension, 0, -1):
         nodes, weights = line(truth.low[d - 1].item(), truth.high[d - 1].item())
@@ -209,7 +215,8 @@ UNIFORMS: dict[str, Callable[[Array], Array]] = {
 
 @above_three
 def test_samples_become_independent_uniforms(name: str) -> None:
-    # Kolmogorov-Smirnov at 1e−6 per column; correlations among all u and |u − ½| at five standard errors.
+    # Kolmogorov-Smirnov at 1e−6 per column; correlations among all u and |u − ½| at five standard
+    # errors.
     n = 150_000
     u = UNIFORMS[name](rows(toy.density(name), 5, n).numpy())
     assert min(stats.kstest(column, "uniform").pvalue for column in u.T) > 1e-6
@@ -249,7 +256,9 @@ def test_same_seed_same_rows_in_every_dtype(truth: toy.Density) -> None:
 @every
 def test_float32_rows_score_as_float64_rows(truth: toy.Density) -> None:
     x = rows(truth, 8, 10_000)
-    torch.testing.assert_close(truth.log_prob(x.float()).double(), truth.log_prob(x), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        truth.log_prob(x.float()).double(), truth.log_prob(x), atol=1e-4, rtol=1e-4
+    )
 
 
 @every
@@ -264,8 +273,12 @@ def test_declared_supports() -> None:
     assert toy.density("checkerboard").high.tolist() == [1, 1]
     assert toy.density("copula").low.tolist() == [0] * 8
     assert toy.density("copula").high.tolist() == [math.inf, 1] * 4
-    unbounded = [truth for name, truth in toy.DENSITIES.items() if name not in ("checkerboard", "copula")]
-    assert all((truth.low == -math.inf).all() and (truth.high == math.inf).all() for truth in unbounded)
+    unbounded = [
+        truth for name, truth in toy.DENSITIES.items() if name not in ("checkerboard", "copula")
+    ]
+    assert all(
+        (truth.low == -math.inf).all() and (truth.high == math.inf).all() for truth in unbounded
+    )
 
 
 @every

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 import nits
-from nits import compiled
 from nits.datasets import toy
-from nits.history import History
-from nits.likelihood import mean_log_likelihood, start_from_data
-from nits.rows import Rows
+from nits.kernels import compiled
+from nits.training.history import History
+from nits.training.likelihood import mean_log_likelihood, start_from_data
+from nits.training.rows import Rows
 
 QUICK = nits.Recipe(batch_size=64, learning_rate=1e-2, schedule=nits.Cosine(warmup=5))
 
@@ -45,7 +45,11 @@ def weights(model: nits.NITS) -> Tensor:
 def test_reaches_the_truth_on_a_correlated_gaussian() -> None:
     model, x = small(), rows(8000)
     history = nits.fit(
-        model, x, max_steps=400, recipe=nits.Recipe(batch_size=256, learning_rate=5e-3), progress=False
+        model,
+        x,
+        max_steps=400,
+        recipe=nits.Recipe(batch_size=256, learning_rate=5e-3),
+        progress=False,
     )
     truth = -math.log(2 * math.pi) - 1 - math.log(0.6)
     assert mean_log_likelihood(model, Rows(rows(20000, seed=1))) == pytest.approx(truth, abs=0.03)
@@ -111,21 +115,27 @@ def test_early_stopping_returns_the_best_weights() -> None:
     )
     assert history.stopped == "patience"
     assert history.final_validation == pytest.approx(max(history.validation), abs=1e-5)
-    assert mean_log_likelihood(model, Rows(rows(200, 5))) == pytest.approx(max(history.validation), abs=1e-5)
+    assert mean_log_likelihood(model, Rows(rows(200, 5))) == pytest.approx(
+        max(history.validation), abs=1e-5
+    )
 
 
 def test_sample_weights_move_the_fit() -> None:
     x = torch.cat([rows(300) - 2, rows(300) + 2])
     weight = torch.cat([torch.full((300,), 1e-6), torch.ones(300)])
     model = small()
-    nits.fit(model, x, sample_weight=weight, max_steps=150, recipe=QUICK, progress=False, validation=0.0)
+    nits.fit(
+        model, x, sample_weight=weight, max_steps=150, recipe=QUICK, progress=False, validation=0.0
+    )
     assert float(model.sample(500, generator=0).mean()) == pytest.approx(2, abs=0.4)
 
 
 def test_context_is_learned() -> None:
     context = torch.randn(2000, 1, generator=torch.Generator().manual_seed(2))
     x = rows(2000) * 0.3 + 2 * context
-    model = nits.NITS.mlp([nits.heads.Continuous(hidden=(6, 6))] * 2, hidden=16, blocks=1, context=1)
+    model = nits.NITS.mlp(
+        [nits.heads.Continuous(hidden=(6, 6))] * 2, hidden=16, blocks=1, context=1
+    )
     nits.fit(model, x, context=context, max_steps=300, recipe=QUICK, progress=False)
     for given in (-1.0, 1.0):
         sample = model.sample(400, torch.tensor([given]), generator=0)
@@ -143,7 +153,9 @@ def test_memory_mapped_rows_give_the_same_weights(tmp_path: Path) -> None:
     assert torch.equal(*results)
 
 
-def test_rows_outside_the_support_are_counted_and_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_outside_the_support_are_counted_and_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     model = nits.NITS.mlp([nits.heads.Continuous(-2, 2, hidden=(6,))] * 2, hidden=16, blocks=1)
     x = rows()
     outside = int((x.abs() > 2).any(1).sum())
@@ -157,7 +169,14 @@ def test_resume_continues_bit_for_bit(tmp_path: Path) -> None:
     whole, half = small(dropout=0.1), small(dropout=0.1)
     place = tmp_path / "run.safetensors"
     expected = nits.fit(whole, rows(), max_steps=40, recipe=QUICK, progress=False)
-    nits.fit(half, rows(), max_steps=17, recipe=Stopped(QUICK, 40).recipe, progress=False, checkpoint=place)
+    nits.fit(
+        half,
+        rows(),
+        max_steps=17,
+        recipe=Stopped(QUICK, 40).recipe,
+        progress=False,
+        checkpoint=place,
+    )
     half = small(dropout=0.1)
     history = nits.fit(half, rows(), max_steps=40, recipe=QUICK, progress=False, resume=place)
     assert torch.equal(weights(whole), weights(half))
@@ -183,7 +202,7 @@ class Stopped:
 def test_ctrl_c_writes_a_checkpoint_and_keeps_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nits.run import Run
+    from nits.training.loop import Run
 
     advance = Run.advance
 
@@ -194,7 +213,9 @@ def test_ctrl_c_writes_a_checkpoint_and_keeps_the_model(
 
     monkeypatch.setattr(Run, "advance", interrupted)
     place = tmp_path / "run.safetensors"
-    history = nits.fit(small(), rows(), max_steps=40, recipe=QUICK, progress=False, checkpoint=place)
+    history = nits.fit(
+        small(), rows(), max_steps=40, recipe=QUICK, progress=False, checkpoint=place
+    )
     assert history.stopped == "interrupted"
     monkeypatch.undo()
     resumed, whole = small(), small()
@@ -227,7 +248,9 @@ def test_kill_9_at_three_moments_then_resume(tmp_path: Path) -> None:
         process = subprocess.Popen(command)
         before = place.stat().st_mtime if place.exists() else 0.0
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (place.exists() and place.stat().st_mtime > before):
+        while time.monotonic() < deadline and not (
+            place.exists() and place.stat().st_mtime > before
+        ):
             time.sleep(0.01)
         time.sleep(chance.uniform(0.05, 0.6))
         process.send_signal(signal.SIGKILL)
@@ -242,12 +265,16 @@ def test_kill_9_at_three_moments_then_resume(tmp_path: Path) -> None:
 def test_a_budget_in_minutes_resumes_with_the_minutes_left(tmp_path: Path) -> None:
     place = tmp_path / "run.safetensors"
     nits.fit(small(), rows(), max_minutes=0.05, recipe=QUICK, progress=False, checkpoint=place)
-    history = nits.fit(small(), rows(), max_minutes=0.08, recipe=QUICK, progress=False, resume=place)
+    history = nits.fit(
+        small(), rows(), max_minutes=0.08, recipe=QUICK, progress=False, resume=place
+    )
     assert 4.8 <= history.seconds[-1] < 12
 
 
-def test_non_finite_steps_are_skipped_and_many_stop_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nits import run
+def test_non_finite_steps_are_skipped_and_many_stop_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from nits.training import loop
 
     calls = []
 
@@ -259,13 +286,14 @@ def test_non_finite_steps_are_skipped_and_many_stop_training(monkeypatch: pytest
     def weights_sum(model: nits.NITS) -> Tensor:
         return torch.stack([p.square().sum() for p in model.parameters()]).sum() * 1e-6
 
-    monkeypatch.setattr(run, "log_likelihood", broken)
+    monkeypatch.setattr(loop, "log_likelihood", broken)
     model = small()
     history = nits.fit(model, rows(), max_steps=30, recipe=QUICK, progress=False, validation=0.0)
     assert history.skipped == 10
     assert bool(torch.isfinite(weights(model)).all())
     with pytest.raises(
-        RuntimeError, match=r"50 steps in a row had a loss or gradient that is not finite; try a lower"
+        RuntimeError,
+        match=r"50 steps in a row had a loss or gradient that is not finite; try a lower",
     ):
         nits.fit(small(), rows(), max_steps=300, recipe=QUICK, progress=False, validation=0.0)
 
@@ -288,7 +316,12 @@ def test_non_finite_steps_are_skipped_and_many_stop_training(monkeypatch: pytest
             r"data has \d+ rows with NaN or infinite",
         ),
         (rows(1), {}, ValueError, "data must have at least 2 rows to learn from, but has 1"),
-        (rows() * torch.tensor([1.0, 0.0]), {}, ValueError, "column 1 is constant at 0, where a density"),
+        (
+            rows() * torch.tensor([1.0, 0.0]),
+            {},
+            ValueError,
+            "column 1 is constant at 0, where a density",
+        ),
         (
             rows(),
             {"validation": 1.5},
@@ -303,17 +336,26 @@ def test_non_finite_steps_are_skipped_and_many_stop_training(monkeypatch: pytest
             ValueError,
             "sample_weight must have one row per row of data, 600",
         ),
-        (rows(), {"resume": "nowhere"}, FileNotFoundError, "there is no file nowhere; check the path"),
+        (
+            rows(),
+            {"resume": "nowhere"},
+            FileNotFoundError,
+            "there is no file nowhere; check the path",
+        ),
     ],
 )
-def test_bad_input(data: Tensor, options: dict[str, object], error: type[Exception], message: str) -> None:
+def test_bad_input(
+    data: Tensor, options: dict[str, object], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         nits.fit(small(), data, **{"max_steps": 2, "progress": False, **options})  # type: ignore[arg-type]
 
 
 def test_all_rows_outside() -> None:
     model = nits.NITS.mlp([nits.heads.Continuous(50, 60, hidden=(6,))] * 2, hidden=16, blocks=1)
-    with pytest.raises(ValueError, match="all 540 training rows lie outside the support; widen low and high"):
+    with pytest.raises(
+        ValueError, match="all 540 training rows lie outside the support; widen low and high"
+    ):
         nits.fit(model, rows(), max_steps=2, progress=False)
 
 
@@ -364,10 +406,15 @@ def test_history_keeps_and_plots_every_figure() -> None:
     history = nits.fit(small(), rows(), max_steps=30, recipe=QUICK, progress=False)
     figures = history.to_dict()
     assert History.from_dict(figures) == history
-    lengths = {len(getattr(history, name)) for name in ("step", "epoch", "seconds", "train", "validation")}
+    lengths = {
+        len(getattr(history, name)) for name in ("step", "epoch", "seconds", "train", "validation")
+    }
     assert lengths == {len(history.learning_rate)} == {len(history.rows_per_second)}
     ax = history.plot()
-    assert [line.get_label() for line in ax.lines][:2] == ["training", "validation, averaged weights"]
+    assert [line.get_label() for line in ax.lines][:2] == [
+        "training",
+        "validation, averaged weights",
+    ]
 
 
 @pytest.mark.slow
@@ -394,8 +441,10 @@ def test_a_trained_model_makes_unseen_rows_uniform(name: str) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="posix signals")
-def test_checkpoint_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nits import checkpoint as files
+def test_checkpoint_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nits.training import checkpoint as files
 
     place = tmp_path / "run.safetensors"
     files.write(place, {"model": {"a": torch.ones(3)}}, {"step": 1})

@@ -15,8 +15,8 @@ from models import variants
 from models.normalized import NormalizedMLP, normalized
 
 import nits
-from nits.rows import Rows
-from nits.schedules import Budget, Cosine
+from nits.training.recipe import Budget, Cosine
+from nits.training.rows import Rows
 from nits.weights.block_linear import BlockLinear
 
 

@@ -8,8 +8,8 @@ import torch
 import nits
 from nits import Whitened
 from nits.heads import Continuous, Quantized
-from nits.likelihood import start_from_data
-from nits.rows import Rows
+from nits.training.likelihood import start_from_data
+from nits.training.rows import Rows
 from registry import MODELS, seeded
 
 
@@ -77,9 +77,9 @@ def test_training_takes_the_rows_as_they_are() -> None:
 
 def test_given_values_are_kept_to_the_last_digit_and_seen() -> None:
     model = MODELS["whitened"]()
-    given = torch.tensor([[0.123456, math.nan, math.nan], [5.0, math.nan, math.nan]]).repeat_interleave(
-        2000, 0
-    )
+    given = torch.tensor(
+        [[0.123456, math.nan, math.nan], [5.0, math.nan, math.nan]]
+    ).repeat_interleave(2000, 0)
     x = model.sample(4000, generator=0, given=given)
     assert (x[:, 0] == given[:, 0]).all()
     with torch.no_grad():
@@ -94,7 +94,9 @@ def test_given_values_are_kept_to_the_last_digit_and_seen() -> None:
     "head", [Continuous(0.0, 1.0), Quantized(0.0, 1.0, 4), Continuous(optional=True)], ids=str
 )
 def test_other_columns_are_refused(head: nits.heads.Head) -> None:
-    with pytest.raises(ValueError, match="whitened columns must be real ones without limits, atoms or holes"):
+    with pytest.raises(
+        ValueError, match="whitened columns must be real ones without limits, atoms or holes"
+    ):
         Whitened.mlp([Continuous(), head], hidden=8, blocks=1)
 
 

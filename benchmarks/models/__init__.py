@@ -1,6 +1,7 @@
 """The models that are compared: one module per family, each with `fit(split, settings, minutes, seed)`.
 
-A family is imported when one of its models is used, so that a rival has to be installed only to be run.
+A family is imported when one of its models is used, so that a rival has to be installed only to be
+run.
 """
 
 from __future__ import annotations

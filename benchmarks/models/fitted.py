@@ -68,7 +68,9 @@ def taken(cls: type[T], settings: Settings) -> T:
     names = [part.name for part in fields(cls)]  # type: ignore[arg-type]
     missing = [name for name in names if name not in settings]
     if missing:
-        raise ValueError(f"the settings of {settings['model']} lack {', '.join(missing)}; add them.")
+        raise ValueError(
+            f"the settings of {settings['model']} lack {', '.join(missing)}; add them."
+        )
     return cls(**{name: settings[name] for name in names})
 
 

@@ -56,10 +56,14 @@ class JaxLoop(Loop):
 
     def __init__(self, flow: Tree, train: Rows, recipe: Recipe, seed: int) -> None:
         super().__init__(train, recipe, seed)
-        self.weights, self.rest = equinox.partition(flow, equinox.is_inexact_array, is_leaf=_is_fixed)
+        self.weights, self.rest = equinox.partition(
+            flow, equinox.is_inexact_array, is_leaf=_is_fixed
+        )
         self.average = self.best_weights = self.weights
         if self.free:
-            raise ValueError("flowjax-nsf is trained with AdamW and a cosine only; set optimizer to adamw.")
+            raise ValueError(
+                "flowjax-nsf is trained with AdamW and a cosine only; set optimizer to adamw."
+            )
         self.optimizer = optax.chain(
             optax.clip_by_global_norm(recipe.clip),
             optax.scale_by_adam(),
@@ -80,7 +84,9 @@ class JaxLoop(Loop):
         moved = jax.tree.map(lambda w, u: w - rate * u, weights, update)
         nearer = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, average, moved)
         finite = jnp.isfinite(value) & jnp.isfinite(optax.tree.norm(gradient))
-        kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), (moved, later, nearer), state)
+        kept = jax.tree.map(
+            lambda new, old: jnp.where(finite, new, old), (moved, later, nearer), state
+        )
         return kept, finite
 
     def take(self, rows: Rows, rate: float, decay: float) -> bool:

@@ -1,7 +1,7 @@
 """What training a rival is, whatever it is written in: `nits.fit` in all that is not the model's own.
 
-The same schedule over the minutes, clipped gradients, looks at validation, averaged weights, and choice of
-the best average.
+The same schedule over the minutes, clipped gradients, looks at validation, averaged weights, and
+choice of the best average.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.fitted import LOOKS, Clock, Rows
-from nits.schedules import SCHEDULE_FREE, Constant, Cosine, Schedule
+from nits.training.recipe import SCHEDULE_FREE, Constant, Cosine, Schedule
 
 SCORED_AT_ONCE = 4096
 MAX_SKIPPED = 50
@@ -79,7 +79,9 @@ class Loop(ABC):
         decay = min(self.recipe.average, self.step / (self.step + 10))
         self.skipped = 0 if self.take(rows, rate, decay) else self.skipped + 1
         if self.skipped >= MAX_SKIPPED:
-            raise RuntimeError(f"{self.skipped} steps in a row were not finite; lower the learning rate.")
+            raise RuntimeError(
+                f"{self.skipped} steps in a row were not finite; lower the learning rate."
+            )
 
     def _next_batch(self) -> Rows:
         position = self.step % self.per_epoch

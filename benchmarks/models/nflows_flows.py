@@ -82,7 +82,9 @@ def build(columns: int, settings: Settings) -> nn.Module:
     layers = []
     for position in range(s.transforms):
         layers += [*_linear(columns), LAYER[settings["model"]](columns, position, s)]
-    flow: nn.Module = Flow(CompositeTransform([*layers, *_linear(columns)]), StandardNormal([columns]))
+    flow: nn.Module = Flow(
+        CompositeTransform([*layers, *_linear(columns)]), StandardNormal([columns])
+    )
     return flow
 
 

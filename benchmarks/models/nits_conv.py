@@ -31,7 +31,9 @@ class Shape:
 def build(columns: int, settings: Settings) -> nits.NITS:
     """Returns the untrained model of patches without their last pixels, on all real numbers."""
     if columns > SIDE**2:
-        raise ValueError(f"patches must have at most {SIDE**2} pixels, but have {columns}; take bsds300.")
+        raise ValueError(
+            f"patches must have at most {SIDE**2} pixels, but have {columns}; take bsds300."
+        )
     shape = taken(Shape, settings)
     present = torch.arange(SIDE**2).view(SIDE, SIDE) < columns
     return (nits.Whitened if shape.whiten else nits.NITS).conv(

@@ -108,11 +108,16 @@ def save(model: nits.NITS, settings: Settings, path: Path, *, half: bool) -> Non
     weights, masks = dict(model.named_parameters()), masked(model)
     state = model.state_dict()
     state |= {name: state[name][mask] for name, mask in masks.items()}
-    state = {name: (t.half() if half and name in weights else t).contiguous() for name, t in state.items()}
+    state = {
+        name: (t.half() if half and name in weights else t).contiguous()
+        for name, t in state.items()
+    }
     ends = {name: [getattr(head, name) for head in model.heads] for name in ("low", "high")}
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".part")
-    save_file(state, temporary, metadata={"settings": json.dumps(settings), "support": json.dumps(ends)})
+    save_file(
+        state, temporary, metadata={"settings": json.dumps(settings), "support": json.dumps(ends)}
+    )
     temporary.replace(path)
 
 
@@ -122,7 +127,10 @@ def load(path: Path) -> nits.NITS:
         metadata = file.metadata()
         state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     ends = json.loads(metadata["support"])
-    before = {"whiten": False, "activation": "relu"}  # what files say nothing of that are older than it
+    before = {
+        "whiten": False,
+        "activation": "relu",
+    }  # what files say nothing of that are older than it
     settings = before | json.loads(metadata["settings"])
     model = build((ends["low"], ends["high"]), settings)
     state = {name: t.float() if t.is_floating_point() else t for name, t in state.items()}

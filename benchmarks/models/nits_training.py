@@ -13,9 +13,9 @@ import nits
 from models import variants
 from models.fitted import Clock, Fitted, Rows, Settings, Values, chunks, taken
 from nits.datasets import Split
-from nits.likelihood import start_from_data
-from nits.rows import Rows as TrainingRows
-from nits.schedules import ADAMW, Cosine, Schedule
+from nits.training.likelihood import start_from_data
+from nits.training.recipe import ADAMW, Cosine, Schedule
+from nits.training.rows import Rows as TrainingRows
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "out" / "benchmarks"
 SCORED_AT_ONCE = 8192
@@ -94,7 +94,8 @@ def train(
             recipe=recipe,
             max_epochs=training.epochs or None,
             max_minutes=clock.minutes_left,
-            checkpoint=CHECKPOINTS / f"{split.name}-{name}-{clock.minutes:g}m-seed{seed}.safetensors",
+            checkpoint=CHECKPOINTS
+            / f"{split.name}-{name}-{clock.minutes:g}m-seed{seed}.safetensors",
             seed=seed,
         )
     if history.stopped == "interrupted":
@@ -107,7 +108,11 @@ def train(
         steps=history.step[-1],
         seconds=seconds[-1],
         history=list(zip(seconds, history.validation, strict=True)),
-        chosen={"stopped": history.stopped, "best_step": history.best_step, "compiled": history.compiled},
+        chosen={
+            "stopped": history.stopped,
+            "best_step": history.best_step,
+            "compiled": history.compiled,
+        },
         model=model,
     )
 
@@ -123,7 +128,9 @@ def mixed(parts: list[FittedNITS]) -> FittedNITS:
     """Returns the mixture of models in equal parts; its history is the last one's."""
 
     def log_prob(rows: Rows) -> Values:
-        found: Values = np.logaddexp.reduce([part.log_prob(rows) for part in parts]) - math.log(len(parts))
+        found: Values = np.logaddexp.reduce([part.log_prob(rows) for part in parts]) - math.log(
+            len(parts)
+        )
         return found
 
     return FittedNITS(

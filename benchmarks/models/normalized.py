@@ -27,7 +27,13 @@ class NormalizedMLP(MaskedMLP):
     """
 
     def __init__(
-        self, inputs: Sequence[int], outputs: Sequence[int], *, hidden: int, blocks: int, dropout: float
+        self,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        *,
+        hidden: int,
+        blocks: int,
+        dropout: float,
     ) -> None:
         super().__init__(inputs, outputs, hidden=hidden, blocks=blocks, dropout=dropout)
         ranks, index = self.ranks.unique(return_inverse=True)

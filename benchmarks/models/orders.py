@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.fitted import Rows, Settings
-from nits.orders import greedy
+from nits.tables.orders import greedy
 
 
 def ordered(settings: Settings, train: Rows, seed: int) -> Settings:

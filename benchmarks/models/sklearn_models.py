@@ -13,7 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
-from models.fitted import VALIDATION_ROWS, Clock, Fitted, Rows, Settings, Values, chunks, some, taken
+from models.fitted import (
+    VALIDATION_ROWS,
+    Clock,
+    Fitted,
+    Rows,
+    Settings,
+    Values,
+    chunks,
+    some,
+    taken,
+)
 from nits.datasets import Split
 
 SCORED_AT_ONCE = 16384
@@ -73,7 +83,9 @@ class Search:
 
 def score(estimator: Any, rows: Rows) -> Values:
     """Returns the nats of rows."""
-    parts = [estimator.score_samples(part.astype(np.float64)) for part in chunks(rows, SCORED_AT_ONCE)]
+    parts = [
+        estimator.score_samples(part.astype(np.float64)) for part in chunks(rows, SCORED_AT_ONCE)
+    ]
     return np.concatenate(parts)
 
 

@@ -14,9 +14,9 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from models.fitted import VALIDATION_ROWS, Clock, Fitted, Rows, Settings, Values, chunks, taken
 from models.loop import SCORED_AT_ONCE, Loop, Recipe
-from nits import memory, subnormal
 from nits.datasets import Split
-from nits.schedule_free import ScheduleFree
+from nits.training import memory, subnormal
+from nits.training.schedule_free import ScheduleFree
 
 LogProb = Callable[[nn.Module, Tensor], Tensor]
 
@@ -24,7 +24,9 @@ LogProb = Callable[[nn.Module, Tensor], Tensor]
 class TorchLoop(Loop):
     """A loop over a module."""
 
-    def __init__(self, model: nn.Module, log_prob: LogProb, train: Rows, recipe: Recipe, seed: int) -> None:
+    def __init__(
+        self, model: nn.Module, log_prob: LogProb, train: Rows, recipe: Recipe, seed: int
+    ) -> None:
         super().__init__(train, recipe, seed)
         self.model, self.log_prob = model, log_prob
         self.average = copy.deepcopy(model).eval()

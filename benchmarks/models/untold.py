@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import nits
 from models.fitted import Settings
-from nits import defaults
 from nits.datasets import Split
-from nits.schedules import SCHEDULE_FREE, Cosine
+from nits.tables import defaults
+from nits.training.recipe import SCHEDULE_FREE, Cosine
 
 
 def settings(split: Split) -> Settings:

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 
 from models.fitted import Rows
-from nits import NITS, Recipe, memory, subnormal
-from nits.history import History
-from nits.progress import Bar
-from nits.rows import Rows as TrainingRows
-from nits.rows import checked, inside, shuffled
-from nits.run import Run
-from nits.schedules import Budget
+from nits import NITS, Recipe
+from nits.training import memory, subnormal
+from nits.training.history import History
+from nits.training.loop import Run
+from nits.training.progress import Bar
+from nits.training.recipe import Budget
+from nits.training.rows import Rows as TrainingRows
+from nits.training.rows import checked, inside, shuffled
 from nits.weights import MaskedMLP
 from nits.weights.block_linear import BlockLinear
 
@@ -46,7 +47,9 @@ class Muon(AdamW):
     """
 
     def __init__(self, rest: list[nn.Parameter], layers: list[BlockLinear], recipe: Recipe) -> None:
-        super().__init__(rest, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
+        super().__init__(
+            rest, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
+        )
         self.layers = layers
         self.momenta = [torch.zeros_like(layer.weight) for layer in layers]
 
@@ -92,7 +95,10 @@ class Growing(Run):
 
     def _next_batch(self) -> Any:
         if not len(self.order) or self.begun + self.size > len(self.order):
-            self.order, self.begun = shuffled(len(self.train), self.seed, self.read // len(self.train)), 0
+            self.order, self.begun = (
+                shuffled(len(self.train), self.seed, self.read // len(self.train)),
+                0,
+            )
         index = self.order[self.begun : self.begun + self.size]
         self.begun, self.read = self.begun + self.size, self.read + self.size
         return self.train.take(index, self.model.low)

@@ -40,7 +40,9 @@ class Monotone(Shape):
 def nsf(columns: int, settings: Settings) -> nn.Module:
     """Returns an autoregressive neural spline flow."""
     s = taken(Splines, settings)
-    flow: nn.Module = zuko.flows.NSF(columns, transforms=s.transforms, hidden_features=s.hidden, bins=s.bins)
+    flow: nn.Module = zuko.flows.NSF(
+        columns, transforms=s.transforms, hidden_features=s.hidden, bins=s.bins
+    )
     return flow
 
 
@@ -64,7 +66,11 @@ def naf(columns: int, settings: Settings) -> nn.Module:
     return flow
 
 
-BUILD: dict[str, Callable[[int, Settings], nn.Module]] = {"zuko-nsf": nsf, "zuko-maf": maf, "zuko-naf": naf}
+BUILD: dict[str, Callable[[int, Settings], nn.Module]] = {
+    "zuko-nsf": nsf,
+    "zuko-maf": maf,
+    "zuko-naf": naf,
+}
 
 
 def log_prob(flow: nn.Module, x: Tensor) -> Tensor:

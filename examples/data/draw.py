@@ -2,8 +2,8 @@
 
     NITS_DATA=folder python examples/data/draw.py
 
-The archive is looked for at $NITS_DATA/power/household_power_consumption.zip. The same archive gives the
-same rows.
+The archive is looked for at $NITS_DATA/power/household_power_consumption.zip. The same archive
+gives the same rows.
 """
 
 import gzip
@@ -37,7 +37,10 @@ def main() -> int:
     """Writes power.csv.gz beside this script."""
     archive = Path(os.environ.get("NITS_DATA", "."), "power", "household_power_consumption.zip")
     if not archive.is_file():
-        print(f"error: no file {archive}; set NITS_DATA to the folder that holds power/.", file=sys.stderr)
+        print(
+            f"error: no file {archive}; set NITS_DATA to the folder that holds power/.",
+            file=sys.stderr,
+        )
         return 2
     rows = complete_rows(archive)
     drawn = np.random.default_rng(0).choice(len(rows), size=ROWS, replace=False)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nits import heads, weights
-    from nits.dequantized import Dequantized
-    from nits.distributions import PNN, QuantizedPNN
-    from nits.estimator import NITSDensity
-    from nits.image_estimator import NITSImages
-    from nits.mixture import Mixture
-    from nits.model import NITS
+    from nits.images.dequantized import Dequantized
+    from nits.images.estimator import NITSImages
+    from nits.model.joint import NITS
+    from nits.model.mixture import Mixture
+    from nits.model.whitened import Whitened
     from nits.persistence import load
-    from nits.pnn import parameters as pnn_parameters
-    from nits.schedules import Constant, Cosine, Plateau, Recipe
-    from nits.training import fit
-    from nits.whitened import Whitened
+    from nits.pnn.distributions import PNN, QuantizedPNN
+    from nits.pnn.network import parameters as pnn_parameters
+    from nits.tables.estimator import NITSDensity
+    from nits.training.fit import fit
+    from nits.training.recipe import Constant, Cosine, Plateau, Recipe
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,21 +42,21 @@ __all__ = [
 ]
 
 _PLACES = {
-    "NITS": "model",
-    "PNN": "distributions",
-    "Constant": "schedules",
-    "Cosine": "schedules",
-    "Dequantized": "dequantized",
-    "Mixture": "mixture",
-    "NITSDensity": "estimator",
-    "NITSImages": "image_estimator",
-    "Plateau": "schedules",
-    "QuantizedPNN": "distributions",
-    "Recipe": "schedules",
-    "Whitened": "whitened",
-    "fit": "training",
+    "NITS": "model.joint",
+    "PNN": "pnn.distributions",
+    "Constant": "training.recipe",
+    "Cosine": "training.recipe",
+    "Dequantized": "images.dequantized",
+    "Mixture": "model.mixture",
+    "NITSDensity": "tables.estimator",
+    "NITSImages": "images.estimator",
+    "Plateau": "training.recipe",
+    "QuantizedPNN": "pnn.distributions",
+    "Recipe": "training.recipe",
+    "Whitened": "model.whitened",
+    "fit": "training.fit",
     "load": "persistence",
-    "pnn_parameters": "pnn",
+    "pnn_parameters": "pnn.network",
 }
 
 

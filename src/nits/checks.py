@@ -55,7 +55,9 @@ def _first_failure(low: Tensor, high: Tensor) -> str:
 
 def finite_support(low: Tensor, high: Tensor) -> None:
     """Checks that bins can tile a support."""
-    if not torch.compiler.is_compiling() and not bool((torch.isfinite(low) & torch.isfinite(high)).all()):
+    if not torch.compiler.is_compiling() and not bool(
+        (torch.isfinite(low) & torch.isfinite(high)).all()
+    ):
         raise ValueError(
             "low and high must be finite for equal bins to tile them, but an end is infinite; pass both ends."
         )
@@ -64,14 +66,18 @@ def finite_support(low: Tensor, high: Tensor) -> None:
 def knots(count: int) -> int:
     """Checks a number of knots."""
     if not isinstance(count, int) or count < 0 or count == 1:
-        raise ValueError(f"knots must be 0, or an integer of at least 2, but is {count!r}; try knots=32.")
+        raise ValueError(
+            f"knots must be 0, or an integer of at least 2, but is {count!r}; try knots=32."
+        )
     return count
 
 
 def bins(count: int) -> int:
     """Checks a number of bins."""
     if not isinstance(count, int) or count < 2:
-        raise ValueError(f"bins must be an integer of at least 2, but is {count!r}; 8-bit pixels have 256.")
+        raise ValueError(
+            f"bins must be an integer of at least 2, but is {count!r}; 8-bit pixels have 256."
+        )
     return count
 
 
@@ -97,7 +103,9 @@ def number(name: str, value: Tensor) -> Tensor:
             f"{name} must be a tensor, but is a {type(value).__name__}; wrap it with torch.as_tensor."
         )
     if value.is_complex() or value.dtype == torch.bool:
-        raise TypeError(f"{name} must be a tensor of real numbers, but is {_dtype(value)}; convert it first.")
+        raise TypeError(
+            f"{name} must be a tensor of real numbers, but is {_dtype(value)}; convert it first."
+        )
     return value
 
 
@@ -105,7 +113,9 @@ def probability(u: Tensor) -> Tensor:
     """Checks that numbers lie in [0, 1]; NaN passes, and gives NaN."""
     if not torch.compiler.is_compiling() and bool(((u < 0) | (u > 1)).any()):
         worst = u[(u < 0) | (u > 1)][0].item()
-        raise ValueError(f"u must lie in [0, 1], but holds {worst:g}; a quantile needs a probability.")
+        raise ValueError(
+            f"u must lie in [0, 1], but holds {worst:g}; a quantile needs a probability."
+        )
     return u
 
 
@@ -138,20 +148,28 @@ def integers(least: float, greatest: float) -> None:
 def scale(value: float) -> None:
     """Checks a scale."""
     if not 0 < value < math.inf:
-        raise ValueError(f"scale must be a positive number, but is {value!r}; 1.0 leaves things as they are.")
+        raise ValueError(
+            f"scale must be a positive number, but is {value!r}; 1.0 leaves things as they are."
+        )
 
 
 def levels(count: int) -> int:
     """Checks a number of categories."""
     if not isinstance(count, int) or count < 2:
-        raise ValueError(f"levels must be an integer of at least 2, but is {count!r}; drop such a column.")
+        raise ValueError(
+            f"levels must be an integer of at least 2, but is {count!r}; drop such a column."
+        )
     return count
 
 
 def atoms(values: Sequence[float], low: float, high: float) -> tuple[float, ...]:
     """Checks the values that a column takes with a probability of their own."""
     found = tuple(sorted(float(value) for value in values))
-    if not found or len(set(found)) < len(found) or not all(low <= value <= high for value in found):
+    if (
+        not found
+        or len(set(found)) < len(found)
+        or not all(low <= value <= high for value in found)
+    ):
         raise ValueError(
             f"atoms must be one or more different values in [{low:g}, {high:g}], but are {list(values)}; "
             "leave out repeated ones and those outside."
@@ -228,8 +246,13 @@ def one_for_all(value: Tensor | None, n: int) -> Tensor | None:
 def alike(shapes: Sequence[tuple[int, int]]) -> None:
     """Checks that models have the same columns and context, and that there is one."""
     if not shapes or len(set(shapes)) > 1:
-        got = ", ".join(f"{columns} columns and context {width}" for columns, width in shapes) or "no model"
-        raise ValueError(f"a mixture must be of models of the same columns and context, but got {got}.")
+        got = (
+            ", ".join(f"{columns} columns and context {width}" for columns, width in shapes)
+            or "no model"
+        )
+        raise ValueError(
+            f"a mixture must be of models of the same columns and context, but got {got}."
+        )
 
 
 def shares(weights: Sequence[float] | None, count: int) -> list[float]:

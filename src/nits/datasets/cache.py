@@ -1,7 +1,7 @@
 """Splits that were prepared once, kept as .npy files and memory-mapped from then on.
 
-A split is a folder, `<key>/{train,validation,test}.npy` and `columns.json`. It is written under a temporary
-name and renamed, so it is there whole or not at all.
+A split is a folder, `<key>/{train,validation,test}.npy` and `columns.json`. It is written under a
+temporary name and renamed, so it is there whole or not at all.
 """
 
 from __future__ import annotations

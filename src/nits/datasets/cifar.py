@@ -49,7 +49,9 @@ def read_pickle(content: bytes, where: str) -> Labelled:
     try:
         batch = _Unpickler(io.BytesIO(content), encoding="bytes").load()
         # Python 2 wrote text that Python 3 reads as bytes.
-        named = {key.decode() if isinstance(key, bytes) else key: value for key, value in batch.items()}
+        named = {
+            key.decode() if isinstance(key, bytes) else key: value for key, value in batch.items()
+        }
         data, labels = named["data"], np.array(named["labels"])
     except Exception as error:  # a broken pickle may raise anything
         raise ValueError(
@@ -57,9 +59,13 @@ def read_pickle(content: bytes, where: str) -> Labelled:
             f"({type(error).__name__}: {error}); fetch it again."
         ) from None
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (PIXELS,):
-        raise ValueError(f"{where} must have uint8 data of shape (N, {PIXELS}), but has not; fetch it again.")
+        raise ValueError(
+            f"{where} must have uint8 data of shape (N, {PIXELS}), but has not; fetch it again."
+        )
     if labels.dtype.kind != "i" or labels.ndim != 1:
-        raise ValueError(f"{where} must have a list of integers as labels, but has not; fetch it again.")
+        raise ValueError(
+            f"{where} must have a list of integers as labels, but has not; fetch it again."
+        )
     return paired(data.reshape(-1, *SHAPE), labels.astype(np.int64), where)
 
 
@@ -108,10 +114,13 @@ PLACES = (*(layout.folder for layout in LAYOUTS), *(layout.archive for layout in
 WANTED = f"{', '.join(PLACES[:-1])} or {PLACES[-1]}"
 
 
-def cifar10(path: Path | None = None, *, validation: int = VALIDATION, check: bool = True) -> Images:
+def cifar10(
+    path: Path | None = None, *, validation: int = VALIDATION, check: bool = True
+) -> Images:
     """Returns CIFAR-10, RGB 32×32 photographs: 45,000 to train on, 5,000 to validate and 10,000 to test.
 
-    path: A published archive, a folder with the batches, or a folder with one of those; by default the folder
+    path: A published archive, a folder with the batches, or a folder with one of those; by default
+        the folder
     that NITS_DATA names. check: Whether the batches must have the published MD5.
     """
     layout, files = _batches(_located(image_source(path, "", WANTED, ORIGIN)))

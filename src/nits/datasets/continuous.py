@@ -1,7 +1,7 @@
 """Four public tables, reduced to their continuous columns and freed of rounding.
 
-A column is taken if it is numeric, has 100 distinct values or more, and no value fills more than half of the
-complete rows. docs/data.md says how the rounding steps were found.
+A column is taken if it is numeric, has 100 distinct values or more, and no value fills more than
+half of the complete rows. docs/data.md says how the rounding steps were found.
 """
 
 from __future__ import annotations
@@ -46,7 +46,15 @@ TABLES: dict[str, dict[str, float]] = {
         "DEWP": 0.1,
         "WSPM": 0.1,
     },
-    "diamonds": {"carat": 0.01, "depth": 0.1, "table": 1.0, "price": 1.0, "x": 0.01, "y": 0.01, "z": 0.01},
+    "diamonds": {
+        "carat": 0.01,
+        "depth": 0.1,
+        "table": 1.0,
+        "price": 1.0,
+        "x": 0.01,
+        "y": 0.01,
+        "z": 0.01,
+    },
     # Stored standardized, so a step is the original one over the column's deviation.
     "magic_gamma": {
         "fLength": 2.36045e-06,
@@ -80,7 +88,9 @@ def _prepare(name: str, root: Path | None) -> Split:
     rows = complete_rows(path, columns)
     tenth = len(rows) // 10
     if tenth == 0:
-        raise ValueError(f"{path} must have ten complete rows or more, but has {len(rows)}; fetch it again.")
+        raise ValueError(
+            f"{path} must have ten complete rows or more, but has {len(rows)}; fetch it again."
+        )
     rng = np.random.default_rng(SEED)
     rows = rows[rng.permutation(len(rows))]
     rows = rows + steps * rng.random(rows.shape)

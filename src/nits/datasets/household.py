@@ -19,7 +19,14 @@ HEADER = (
     "Date;Time;Global_active_power;Global_reactive_power;Voltage;Global_intensity;"
     "Sub_metering_1;Sub_metering_2;Sub_metering_3"
 )
-COLUMNS = ("active_power", "voltage", "sub_metering_1", "sub_metering_2", "sub_metering_3", "minute")
+COLUMNS = (
+    "active_power",
+    "voltage",
+    "sub_metering_1",
+    "sub_metering_2",
+    "sub_metering_3",
+    "minute",
+)
 
 
 def power(root: Path | None = None, *, cache: Path | None = None) -> Split:
@@ -45,7 +52,9 @@ def complete_rows(path: Path) -> Matrix:
             if header != HEADER:
                 raise ValueError(f"{path} must begin with {HEADER}, but begins with {header}.")
             # 16/12/2006;17:24:00;4.216;… becomes 16/12/2006;17;24;00;4.216;…
-            table = np.loadtxt(_complete(lines), delimiter=";", usecols=(1, 2, *range(4, 11)), ndmin=2)
+            table = np.loadtxt(
+                _complete(lines), delimiter=";", usecols=(1, 2, *range(4, 11)), ndmin=2
+            )
     except (BadZipFile, KeyError) as error:
         raise ValueError(
             f"{path} must be a zip file with {MEMBER}, but is not ({error}); fetch it again."
@@ -62,15 +71,20 @@ def _complete(lines: TextIOWrapper) -> Iterator[str]:
 def dequantized(rows: Matrix) -> Matrix:
     """Returns the rows shuffled, without reactive power and intensity, with noise over the rounding steps.
 
-    The legacy generator, its seed and the order of the draws are the published ones. `rows` is shuffled in
-    place.
+    The legacy generator, its seed and the order of the draws are the published ones. `rows` is
+    shuffled in place.
     """
     rng = np.random.RandomState(42)
     rng.shuffle(rows)
     n = len(rows)
-    voltage, active_power, sub_meterings = 0.01 * rng.rand(n, 1), 0.001 * rng.rand(n, 1), rng.rand(n, 3)
+    voltage, active_power, sub_meterings = (
+        0.01 * rng.rand(n, 1),
+        0.001 * rng.rand(n, 1),
+        rng.rand(n, 3),
+    )
     noise = np.hstack([active_power, voltage, sub_meterings, np.zeros((n, 1))])
-    # One column at a time keeps the rows contiguous, on which the last bit of the published mean depends.
+    # One column at a time keeps the rows contiguous, on which the last bit of the published mean
+    # depends.
     kept = np.delete(np.delete(rows, 3, axis=1), 1, axis=1)
     noisy: Matrix = kept + noise
     return noisy

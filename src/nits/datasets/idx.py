@@ -8,7 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from nits.datasets.images import VALIDATION, Images, Labelled, Pixels, check_md5, make_images, paired
+from nits.datasets.images import (
+    VALIDATION,
+    Images,
+    Labelled,
+    Pixels,
+    check_md5,
+    make_images,
+    paired,
+)
 from nits.datasets.source import image_source, lacking
 
 IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
@@ -42,15 +50,20 @@ def mnist(path: Path | None = None, *, validation: int = VALIDATION, check: bool
     return _load("mnist", _located(folder, origin), validation, MNIST_MD5 if check else {})
 
 
-def fashion_mnist(path: Path | None = None, *, validation: int = VALIDATION, check: bool = True) -> Images:
+def fashion_mnist(
+    path: Path | None = None, *, validation: int = VALIDATION, check: bool = True
+) -> Images:
     """Returns Fashion-MNIST, grey 28×28 clothes: 55,000 to train on, 5,000 to validate and 10,000 to test.
 
-    path: Folder with the four idx files, by default fashion-mnist under the folder that NITS_DATA names.
+    path: Folder with the four idx files, by default fashion-mnist under the folder that NITS_DATA
+        names.
     check: Whether the unpacked files must have the MD5 of the published ones.
     """
     origin = "the Debian package dataset-fashion-mnist or github.com/zalandoresearch/fashion-mnist"
     folder = image_source(path, "fashion-mnist", WANTED, origin)
-    return _load("fashion_mnist", _located(folder, origin), validation, FASHION_MD5 if check else {})
+    return _load(
+        "fashion_mnist", _located(folder, origin), validation, FASHION_MD5 if check else {}
+    )
 
 
 def _located(folder: Path, origin: str) -> dict[str, Path]:
@@ -79,8 +92,8 @@ def _part(paths: dict[str, Path], part: str, md5: dict[str, str]) -> Labelled:
 def read_idx(path: Path, dimensions: int, md5: str | None = None) -> Pixels:
     """Returns the unsigned bytes of an idx file with so many dimensions.
 
-    The file is 0, 0, 8 and the number of dimensions, one byte each; the sizes, four bytes each, the highest
-    first; then the values.
+    The file is 0, 0, 8 and the number of dimensions, one byte each; the sizes, four bytes each, the
+    highest first; then the values.
 
     md5: What the unpacked file must have.
     """
@@ -110,4 +123,6 @@ def _content(path: Path) -> bytes:
     try:
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} must be a whole gzip file, but is not ({error}); fetch it again.") from None
+        raise ValueError(
+            f"{path} must be a whole gzip file, but is not ({error}); fetch it again."
+        ) from None

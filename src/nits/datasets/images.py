@@ -26,8 +26,8 @@ CHANNELS = {"L": 1, "RGB": 3}
 class Images:
     """Images to learn from, to choose by and to report on.
 
-    train, validation, test: uint8, shape (N, C, H, W), read-only.
-    train_labels, validation_labels, test_labels: int64, shape (N,), read-only; None where there are none.
+    train, validation, test: uint8, shape (N, C, H, W), read-only. train_labels, validation_labels,
+    test_labels: int64, shape (N,), read-only; None where there are none.
     """
 
     name: str
@@ -82,9 +82,11 @@ def image_folder(
 ) -> Images:
     """Returns the PNG and JPEG files of a folder, all grey or all RGB and of one size, without labels.
 
-    They are shuffled; the last `test` are test, the `validation` before them validation, by default ⌊N/10⌋.
+    They are shuffled; the last `test` are test, the `validation` before them validation, by default
+    ⌊N/10⌋.
 
-    path: Folder with the files; its subfolders are not looked at. seed: None keeps the order of the names.
+    path: Folder with the files; its subfolders are not looked at. seed: None keeps the order of the
+        names.
     """
     paths = _image_paths(path)
     n = len(paths)
@@ -113,7 +115,9 @@ def _image_paths(path: Path) -> list[Path]:
         raise FileNotFoundError(
             f"path must name a folder of images, but there is no folder {folder}; correct the path."
         )
-    paths = sorted(each for each in folder.iterdir() if each.suffix.lower() in SUFFIXES and each.is_file())
+    paths = sorted(
+        each for each in folder.iterdir() if each.suffix.lower() in SUFFIXES and each.is_file()
+    )
     if not paths:
         raise FileNotFoundError(
             f"{folder} must hold {', '.join(SUFFIXES)} images, but holds none; correct the path."

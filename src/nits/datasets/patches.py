@@ -33,13 +33,15 @@ def bsds300(
 ) -> Split:
     """Returns BSDS300, 63 columns: patches to train on, to validate and to test.
 
-    Twenty of the train images, drawn once, give the validation patches and no others. Each part has random
-    numbers of its own, so its rows do not depend on the size of another.
+    Twenty of the train images, drawn once, give the validation patches and no others. Each part has
+    random numbers of its own, so its rows do not depend on the size of another.
 
     root: Folder with BSDS300/images/{train,test}. sizes: Patches in train, validation and test.
     """
     if min(sizes) < 1:
-        raise ValueError(f"sizes must be three positive integers, but is {sizes}; leave it out for {SIZES}.")
+        raise ValueError(
+            f"sizes must be three positive integers, but is {sizes}; leave it out for {SIZES}."
+        )
     key = "-".join(["bsds300", f"v{VERSION}", *map(str, sizes), f"seed{seed}"])
     return cached(key, lambda: _prepare(root, sizes, seed), cache)
 

@@ -81,7 +81,9 @@ def uncorrelated(rows: Matrix) -> list[int]:
 
 
 def _prepare_hepmass(root: Path | None) -> Split:
-    train_file, test_file = (data_file(root, "hepmass", f"1000_{part}.csv") for part in ("train", "test"))
+    train_file, test_file = (
+        data_file(root, "hepmass", f"1000_{part}.csv") for part in ("train", "test")
+    )
     names, test_names = _header(train_file), _header(test_file)[:-1]
     if names != test_names:
         raise ValueError(
@@ -110,8 +112,8 @@ def _signal(path: Path, width: int) -> Matrix:
 def undiscrete(rows: Matrix) -> list[int]:
     """Returns the columns whose smallest value occurs at most five times.
 
-    Meant as a bound on the commonest value, but the published program counts the smallest, and its columns
-    are the ones that papers report on.
+    Meant as a bound on the commonest value, but the published program counts the smallest, and its
+    columns are the ones that papers report on.
     """
     repeats = (rows == rows.min(axis=0)).sum(axis=0)
     return [int(i) for i in np.flatnonzero(repeats <= MAX_REPEATS)]
@@ -135,5 +137,7 @@ def _load(path: Path) -> NDArray[Any]:
     try:
         array: NDArray[Any] = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} must be a plain .npy file, but is not ({error}); make it again.") from None
+        raise ValueError(
+            f"{path} must be a plain .npy file, but is not ({error}); make it again."
+        ) from None
     return array

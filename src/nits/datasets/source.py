@@ -33,7 +33,9 @@ def data_folder(root: Path | None, *parts: str) -> Path:
     return _found(root, parts, "folder", Path.is_dir)
 
 
-def _found(root: Path | None, parts: tuple[str, ...], kind: str, there: Callable[[Path], bool]) -> Path:
+def _found(
+    root: Path | None, parts: tuple[str, ...], kind: str, there: Callable[[Path], bool]
+) -> Path:
     folder = data_root(root)
     path = folder.joinpath(*parts)
     if not there(path):

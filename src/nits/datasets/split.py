@@ -15,7 +15,8 @@ Parts = tuple[Matrix, Matrix, Matrix]
 class Split:
     """Rows to learn from, to choose by and to report on.
 
-    train, validation, test: float32, shape (N, D); from the cache they are memory-mapped and read-only.
+    train, validation, test: float32, shape (N, D); from the cache they are memory-mapped and
+    read-only.
     columns: The D names.
     """
 

@@ -1,7 +1,7 @@
 """Eight toy densities, two to eight columns, with exact samples and an exact log-density.
 
-They are the truth that a trained model is held against: on fresh rows its mean log-density can come near
-`density("ring").log_prob(rows).mean()` and, but for chance, not pass it.
+They are the truth that a trained model is held against: on fresh rows its mean log-density can come
+near `density("ring").log_prob(rows).mean()` and, but for chance, not pass it.
 """
 
 import math
@@ -17,7 +17,8 @@ LOG_2PI = math.log(2 * math.pi)
 class Density(ABC):
     """A density on `dimension` columns, zero outside the box [low, high].
 
-    low, high: Support of every column, float64, shape (D,); infinite unless the subclass narrows it.
+    low, high: Support of every column, float64, shape (D,); infinite unless the subclass narrows
+        it.
     """
 
     def __init__(self, name: str, dimension: int) -> None:
@@ -26,11 +27,13 @@ class Density(ABC):
         self.low = torch.full((dimension,), -math.inf, dtype=float64)
         self.high = -self.low
 
-    def sample(self, n: int, generator: Generator | None = None, *, dtype: torch.dtype = float32) -> Tensor:
+    def sample(
+        self, n: int, generator: Generator | None = None, *, dtype: torch.dtype = float32
+    ) -> Tensor:
         """Returns n independent rows, shape (n, D).
 
-        The rows are drawn in float64 and rounded to `dtype`. Without a generator a private one with a fresh
-        seed is used; torch's global generator is neither read nor moved.
+        The rows are drawn in float64 and rounded to `dtype`. Without a generator a private one with
+        a fresh seed is used; torch's global generator is neither read nor moved.
         """
         if n < 1:
             raise ValueError(f"n must be at least 1, but is {n}.")
@@ -42,7 +45,9 @@ class Density(ABC):
         x: Rows, shape (n, D). The work is done in float64; the answer has the precision of x.
         """
         if x.ndim != 2 or x.shape[1] != self.dimension:
-            raise ValueError(f"x has shape {tuple(x.shape)}, but {self.name!r} needs (n, {self.dimension}).")
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}, but {self.name!r} needs (n, {self.dimension})."
+            )
         outside = ((x < self.low) | (x > self.high) | x.isinf()).any(1)
         log_p = self._log_density(x.double()).masked_fill(outside, -math.inf)
         return log_p.to(torch.promote_types(x.dtype, float32))
@@ -90,7 +95,8 @@ class Checkerboard(Density):
         self.low, self.high = torch.zeros_like(self.low), torch.ones_like(self.high)
 
     def _draw(self, n: int, generator: Generator) -> Tensor:
-        # p(x, y) + p(x, y + 1/2k) = 2: keep a uniform point with probability p / 2, and otherwise shift it.
+        # p(x, y) + p(x, y + 1/2k) = 2: keep a uniform point with probability p / 2, and otherwise
+        # shift it.
         x, y, u = uniform(n, 3, generator).unbind(1)
         shifted = (y + 0.5 / self.periods) % 1.0
         keep = 2 * u < self._density(x, y)
@@ -126,7 +132,9 @@ class StudentT(Density):
 
     def _log_density(self, x: Tensor) -> Tensor:
         nu, power = self.freedom, (self.freedom + self.dimension) / 2
-        log_constant = math.lgamma(power) - math.lgamma(nu / 2) - self.dimension / 2 * math.log(nu * math.pi)
+        log_constant = (
+            math.lgamma(power) - math.lgamma(nu / 2) - self.dimension / 2 * math.log(nu * math.pi)
+        )
         squared = whiten(x, self.factor).square().sum(1)
         return log_constant - log_det(self.factor) - power * torch.log1p(squared / nu)
 
@@ -146,7 +154,8 @@ class Funnel(Density):
 class LogisticChain(Density):
     """Nonlinear Markov chain whose steps are two-logistic mixtures; it starts from x_0 = 0.
 
-    x_i | u = x_{i−1}  ~  σ(u) Logistic(1 + ½ sin 2u, s) + σ(−u) Logistic(−1 + ½ cos 2u, s),   s = 1/4
+    x_i | u = x_{i−1}  ~  σ(u) Logistic(1 + ½ sin 2u, s) + σ(−u) Logistic(−1 + ½ cos 2u, s),   s =
+    1/4
     """
 
     scale = 0.25
@@ -160,7 +169,9 @@ class LogisticChain(Density):
     def _step(self, u: Tensor, generator: Generator) -> Tensor:
         choice, noise = uniform(len(u), 2, generator).unbind(1)
         upper, lower = self._centres(u)
-        return torch.where(choice < torch.sigmoid(u), upper, lower) + self.scale * torch.logit(noise)
+        return torch.where(choice < torch.sigmoid(u), upper, lower) + self.scale * torch.logit(
+            noise
+        )
 
     def _log_density(self, x: Tensor) -> Tensor:
         u = torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], 1)
@@ -202,16 +213,21 @@ class GaussianCopula(Density):
         log_joint = log_normal(whiten(z, self.factor)).sum(1) - log_det(self.factor)
         # dz/dx is e^{−x} / φ(z) for the exponential and 1 / (x (1 − x)) for the logit.
         log_slopes = -half_line - log_normal(z[:, 0::2]), -(bounded * (1 - bounded)).log()
-        return (log_joint + torch.cat(log_slopes, 1).sum(1)).masked_fill(z.isinf().any(1), -math.inf)
+        return (log_joint + torch.cat(log_slopes, 1).sum(1)).masked_fill(
+            z.isinf().any(1), -math.inf
+        )
 
 
 def exponential_score(x: Tensor) -> Tensor:
     """Returns the normal score z of an exponential x: Φ(−z) = e^{−x}, by whichever tail is the smaller.
 
-    Where e^{−x} would underflow, z² = 2x − log 2πz² is iterated twice (the Mills ratio is 1/z there).
+    Where e^{−x} would underflow, z² = 2x − log 2πz² is iterated twice (the Mills ratio is 1/z
+    there).
     """
     far = 2 * x - torch.log(2 * math.pi * (2 * x - torch.log(4 * math.pi * x)))
-    near = torch.where(x < 0.5, torch.special.ndtri(-torch.expm1(-x)), -torch.special.ndtri(torch.exp(-x)))
+    near = torch.where(
+        x < 0.5, torch.special.ndtri(-torch.expm1(-x)), -torch.special.ndtri(torch.exp(-x))
+    )
     return torch.where(x < 700, near, far.sqrt())
 
 
@@ -259,7 +275,9 @@ def round_mixture(name: str, means: Tensor, width: float) -> GaussianMixture:
     """Returns the mixture of equally likely round Gaussians of standard deviation `width` at `means`."""
     k, d = means.shape
     weights = torch.full((k,), 1 / k, dtype=float64)
-    return GaussianMixture(name, weights, means, width * torch.eye(d, dtype=float64).expand(k, d, d))
+    return GaussianMixture(
+        name, weights, means, width * torch.eye(d, dtype=float64).expand(k, d, d)
+    )
 
 
 def moons() -> Density:
@@ -283,11 +301,17 @@ def mixture() -> Density:
     first = [[0.8, 0.0, 0.0], [0.6, 0.5, 0.0], [-0.3, 0.4, 0.6]]
     second = [[0.5, 0.0, 0.0], [-0.7, 0.6, 0.0], [0.2, 0.5, 0.4]]
     third = [[1.0, 0.0, 0.0], [0.0, 0.4, 0.0], [0.8, -0.3, 0.5]]
-    return GaussianMixture("mixture", weights, means, torch.tensor([first, second, third], dtype=float64))
+    return GaussianMixture(
+        "mixture", weights, means, torch.tensor([first, second, third], dtype=float64)
+    )
 
 
 _EVERY: list[Density] = [moons(), ring(), Checkerboard("checkerboard"), mixture()]
-_EVERY += [StudentT("student", markov_factor(-0.7, 4)), Funnel("funnel", 5), LogisticChain("chain", 6)]
+_EVERY += [
+    StudentT("student", markov_factor(-0.7, 4)),
+    Funnel("funnel", 5),
+    LogisticChain("chain", 6),
+]
 _EVERY += [GaussianCopula("copula", markov_factor(0.6, 8))]
 DENSITIES: dict[str, Density] = {each.name: each for each in _EVERY}
 
@@ -295,5 +319,7 @@ DENSITIES: dict[str, Density] = {each.name: each for each in _EVERY}
 def density(name: str) -> Density:
     """Returns the density called `name`."""
     if name not in DENSITIES:
-        raise ValueError(f"There is no toy density {name!r}; the known ones are {', '.join(DENSITIES)}.")
+        raise ValueError(
+            f"There is no toy density {name!r}; the known ones are {', '.join(DENSITIES)}."
+        )
     return DENSITIES[name]

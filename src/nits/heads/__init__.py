@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from nits.heads.atoms import Atoms
 from nits.heads.categorical import Categorical
+from nits.heads.continuous import Continuous
 from nits.heads.head import PLAIN, Given, Head, Kernels
 from nits.heads.integer import Integer
 from nits.heads.pnn_head import PNNHead
-from nits.heads.pnn_heads import Continuous, Quantized
+from nits.heads.quantized import Quantized
 
 __all__ = [
     "PLAIN",

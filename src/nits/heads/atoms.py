@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nits import checks, hats
+from nits import checks
+from nits.heads import hats
+from nits.heads.continuous import Continuous
 from nits.heads.distribution import ColumnDistribution
 from nits.heads.head import Given, Head
-from nits.heads.pnn_heads import Continuous
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ class Atoms(Head):
 
     def _atoms(self, x: Tensor) -> Tensor:
         """Returns the atoms, shape (K, 1 …), to be compared with x."""
-        return torch.tensor(self.values, dtype=x.dtype, device=x.device).view(-1, *(1 for _ in x.shape))
+        return torch.tensor(self.values, dtype=x.dtype, device=x.device).view(
+            -1, *(1 for _ in x.shape)
+        )
 
     def log_prob(self, given: Given, x: Tensor) -> Tensor:
         """Returns the logarithm of (17)."""
@@ -122,7 +125,9 @@ class Atoms(Head):
         """Knots at quantiles of the values that are no atoms."""
         return self.rest.knots_at(self._others(x))
 
-    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> ColumnDistribution:
+    def distribution(
+        self, theta: Tensor, low: Tensor | float, high: Tensor | float
+    ) -> ColumnDistribution:
         """Returns the distribution with weights theta."""
         return ColumnDistribution(self, theta, low, high)
 

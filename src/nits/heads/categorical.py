@@ -55,7 +55,9 @@ class Categorical(Head):
     def log_prob(self, given: Given, x: Tensor) -> Tensor:
         """Returns log P(x) = log softmax(θ)_x."""
         logits = given.theta.log_softmax(0).expand(-1, *x.shape)
-        return logits.gather(0, self._index(x).unsqueeze(0)).squeeze(0) + 0 * x.masked_fill(x.isinf(), 0.0)
+        return logits.gather(0, self._index(x).unsqueeze(0)).squeeze(0) + 0 * x.masked_fill(
+            x.isinf(), 0.0
+        )
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns whether x is an integer in 0 … levels − 1."""
@@ -65,15 +67,17 @@ class Categorical(Head):
         """Returns the probability of the levels before x, and half of its own."""
         share = given.theta.softmax(0)
         middle = (share.cumsum(0) - share / 2).expand(-1, *x.shape)
-        return middle.gather(0, self._index(x).unsqueeze(0)).squeeze(0) + 0 * x.masked_fill(x.isinf(), 0.0)
+        return middle.gather(0, self._index(x).unsqueeze(0)).squeeze(0) + 0 * x.masked_fill(
+            x.isinf(), 0.0
+        )
 
     def cdf(self, given: Given, x: Tensor) -> Tensor:
         """Returns the probability of the levels up to ⌊x⌋."""
         below = given.theta.softmax(0).cumsum(0).expand(-1, *x.shape)
         found = below.gather(0, self._index(x.floor()).unsqueeze(0)).squeeze(0)
-        return found.masked_fill(x < 0, 0.0).masked_fill(x >= self.levels - 1, 1.0) + 0 * x.nan_to_num(
-            posinf=0, neginf=0
-        )
+        return found.masked_fill(x < 0, 0.0).masked_fill(
+            x >= self.levels - 1, 1.0
+        ) + 0 * x.nan_to_num(posinf=0, neginf=0)
 
     def from_uniform(self, given: Given, u: Tensor) -> Tensor:
         """Returns the first level up to which the probability reaches u."""
@@ -95,7 +99,9 @@ class Categorical(Head):
         """None."""
         return x[:0]
 
-    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> ColumnDistribution:
+    def distribution(
+        self, theta: Tensor, low: Tensor | float, high: Tensor | float
+    ) -> ColumnDistribution:
         """Returns the distribution over levels with logits theta."""
         return ColumnDistribution(self, theta, low, high)
 

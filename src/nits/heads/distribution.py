@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from nits import checks
-from nits.distributions import uniform
 from nits.heads.head import Given, Head
+from nits.pnn.distributions import uniform
 
 
 class ColumnDistribution(Distribution):
@@ -19,7 +19,9 @@ class ColumnDistribution(Distribution):
 
     arg_constraints: ClassVar = {"theta": constraints.real_vector}
 
-    def __init__(self, head: Head, theta: Tensor, low: Tensor | float, high: Tensor | float) -> None:
+    def __init__(
+        self, head: Head, theta: Tensor, low: Tensor | float, high: Tensor | float
+    ) -> None:
         self.head, self.theta = head, checks.real("theta", theta)
         ends = checks.support(low, high, theta)
         self.given = Given(theta.movedim(-1, 0), *ends)
@@ -42,7 +44,9 @@ class ColumnDistribution(Distribution):
         return self.head.from_uniform(given, u)
 
     def sample(
-        self, sample_shape: torch.Size | Sequence[int] = (), generator: torch.Generator | None = None
+        self,
+        sample_shape: torch.Size | Sequence[int] = (),
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         """Draws values."""
         shape = self._extended_shape(torch.Size(sample_shape))
@@ -55,4 +59,6 @@ class ColumnDistribution(Distribution):
         theta, low, high, _ = self.given
         extra = len(shape) - len(self.batch_shape)
         theta = theta.reshape(len(theta), *(1 for _ in range(extra)), *self.batch_shape)
-        return x.expand(shape), Given(theta.expand(-1, *shape), low.expand(shape), high.expand(shape))
+        return x.expand(shape), Given(
+            theta.expand(-1, *shape), low.expand(shape), high.expand(shape)
+        )

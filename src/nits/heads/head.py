@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from nits import compiled
+from nits.kernels import compiled
 
 
 class Kernels(NamedTuple):
@@ -46,7 +46,8 @@ class Head(ABC):
 
     low, high: Ends of the support, on the scale of the PNN if there is one.
     knots: How many hat functions of the value the weight model reads beside it.
-    optional: Whether the value may be missing, NaN: it then has no likelihood, and later columns are told.
+    optional: Whether the value may be missing, NaN: it then has no likelihood, and later columns
+        are told.
     """
 
     low: float
@@ -112,7 +113,9 @@ class Head(ABC):
         """Returns the knots that follow the values x, shape (N,)."""
 
     @abstractmethod
-    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> Distribution:
+    def distribution(
+        self, theta: Tensor, low: Tensor | float, high: Tensor | float
+    ) -> Distribution:
         """Returns the distribution with weights theta, shape (*, P), on [low, high]."""
 
     @abstractmethod

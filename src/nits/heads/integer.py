@@ -8,16 +8,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nits import checks, initial, pnn
+from nits import checks
 from nits.heads.distribution import ColumnDistribution
 from nits.heads.pnn_head import PNNHead
+from nits.pnn import initial, network
 
 
 @dataclass(frozen=True)
 class Integer(PNNHead):
     """A column of integers k, each an interval of width 1/scale around (k − shift)/scale under a PNN.
 
-    least, greatest: The integers there can be, both included; either may be infinite, as both are by default.
+    least, greatest: The integers there can be, both included; either may be infinite, as both are
+        by default.
     shift, scale: A middle value and a spread of the column, which bring it to ordinary size.
     """
 
@@ -57,7 +59,9 @@ class Integer(PNNHead):
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Two points: the edges of the interval."""
-        k = torch.where(self.possible(x, low, high) | torch.isnan(x), x, torch.full_like(x, self._inner()))
+        k = torch.where(
+            self.possible(x, low, high) | torch.isnan(x), x, torch.full_like(x, self._inner())
+        )
         edges = [((k - self.shift) + half) / self.scale for half in (-0.5, 0.5)]
         start = torch.where(k <= self.least, low, edges[0])
         return start, torch.where(k >= self.greatest, high, edges[1])
@@ -72,9 +76,9 @@ class Integer(PNNHead):
         """An integer that can be."""
         return min(max(round(self.shift), self.least), self.greatest)
 
-    def log_mass(self, at: pnn.Frame, points: tuple[Tensor, ...]) -> Tensor:
+    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
         """Returns log P(k), equation (6)."""
-        return pnn.log_mass(at, *points)
+        return network.log_mass(at, *points)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns whether x is an integer from least to greatest."""
@@ -93,7 +97,9 @@ class Integer(PNNHead):
         """The ends of the support."""
         return self.low, self.high
 
-    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> ColumnDistribution:
+    def distribution(
+        self, theta: Tensor, low: Tensor | float, high: Tensor | float
+    ) -> ColumnDistribution:
         """Returns the PNN with weights theta, seen through the integers."""
         return ColumnDistribution(self, theta, low, high)
 

@@ -8,15 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nits import masks
-from nits.masks import Block
+from nits.weights import masks
+from nits.weights.masks import Block
 
 
 class BlockLinear(nn.Module):
     """y = (mask ⊙ W) x + b for columns x, shape (in, N), with rows and columns sorted by rank.
 
-    Masked weights are zero to begin with and their gradient is zero, so they stay zero: the product needs no
-    mask, and the blocks right of the staircase are skipped.
+    Masked weights are zero to begin with and their gradient is zero, so they stay zero: the product
+    needs no mask, and the blocks right of the staircase are skipped.
     """
 
     weight: nn.Parameter

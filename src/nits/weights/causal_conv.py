@@ -1,10 +1,11 @@
 """NITS-CONV's weight model: a causal convolutional network in the shape of PixelCNN++.
 
-Columns are the channels of pixels, in reading order: rows, pixels of a row, channels of a pixel. θ of a
-channel depends on the pixels before, through two streams of gated residual blocks, and on the channels
-before it of its own pixel, through a small layer at the end. Both, and the four neighbours before, also have
-a straight way to θ: an image is close to a straight line through them, and that need not wait for the blocks.
-`causal_layers` has the convolutions, `causal_theta` what follows them, `causal_stepper` how it is sampled.
+Columns are the channels of pixels, in reading order: rows, pixels of a row, channels of a pixel. θ
+of a channel depends on the pixels before, through two streams of gated residual blocks, and on the
+channels before it of its own pixel, through a small layer at the end. Both, and the four neighbours
+before, also have a straight way to θ: an image is close to a straight line through them, and that
+need not wait for the blocks. `causal_layers` has the convolutions, `causal_theta` what follows
+them, `causal_stepper` how it is sampled.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class ConvSize(NamedTuple):
     """The size of a `CausalConv`.
 
     filters: Features of each stream.
-    blocks: Residual blocks of each stream; the second half of them reads what the first half put out.
+    blocks: Residual blocks of each stream; the second half of them reads what the first half put
+        out.
     dilations: Distances at which the blocks look, in turn.
     dropout: Probability of dropping a feature inside a block.
     """
@@ -66,7 +68,8 @@ SIZES = {
 class CausalConv(WeightModel):
     """Gated residual blocks at full resolution, with dilations in turn in place of down-sampling.
 
-    Weights start at 1/√fan-in, and each block close to the identity: no normalization is needed to train.
+    Weights start at 1/√fan-in, and each block close to the identity: no normalization is needed to
+    train.
 
     inputs, outputs, context: See `WeightModel`; all columns alike.
     shape: Channels, height and width of the images.
@@ -93,7 +96,9 @@ class CausalConv(WeightModel):
         self.shape = shape
         there = torch.ones(shape[1:], dtype=torch.bool) if present is None else present.bool()
         self.register_buffer("present", there, persistent=False)
-        read = shape[0] * self.inputs[0] + 1  # the channels' features, and whether the pixel is there
+        read = (
+            shape[0] * self.inputs[0] + 1
+        )  # the channels' features, and whether the pixel is there
         self.first_down = Down(read, filters)
         self.first_left = Across(read, filters)
         self.above = Down(read, filters)
@@ -102,7 +107,9 @@ class CausalConv(WeightModel):
         sides = [context + (0 if earlier is None else 2 * filters) for earlier in self.shortcuts]
         pairs = list(zip(turns, sides, strict=True))
         self.down = nn.ModuleList(Gated(Down, filters, d, side) for d, side in pairs)
-        self.across = nn.ModuleList(Gated(Across, filters, d, 2 * filters + side) for d, side in pairs)
+        self.across = nn.ModuleList(
+            Gated(Across, filters, d, 2 * filters + side) for d, side in pairs
+        )
         self.theta = PixelTheta(
             shape[0], self.inputs[0], self.outputs[0], filters, len(self.inputs) // shape[0], units
         )
@@ -118,7 +125,9 @@ class CausalConv(WeightModel):
         whole[there, :-1] = per_pixel
         whole[there, -1] = 1
         planes = whole.view(height, width, -1, features.shape[-1]).permute(3, 2, 0, 1)
-        return planes.contiguous(memory_format=torch.channels_last)  # which convolutions are quickest in
+        return planes.contiguous(
+            memory_format=torch.channels_last
+        )  # which convolutions are quickest in
 
     def streams(self, x: Tensor, side: Tensor | None) -> Tensor:
         """Runs both streams over (N, C f + 1, H, W); returns both signs of the second, (N, 2F, H, W)."""
@@ -136,7 +145,11 @@ class CausalConv(WeightModel):
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
         x = self.planes(features)
-        side = None if context is None else context.t()[:, :, None, None].expand(-1, -1, *self.shape[1:])
+        side = (
+            None
+            if context is None
+            else context.t()[:, :, None, None].expand(-1, -1, *self.shape[1:])
+        )
         mixed = self.theta.mix(self.streams(x, side)).chunk(self.shape[0], 1)
         pixels = [self._pixels(self._with_channels(c, h, x)) for c, h in enumerate(mixed)]
         near = self._near(x)

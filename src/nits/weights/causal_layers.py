@@ -1,7 +1,8 @@
 """Convolutions that look up and to the left only, whole images at a time or one row or pixel of them.
 
-Two streams, as in PixelCNN++: *down* sees the rows above, *across* sees those and the pixels to the left. A
-layer of the first reads a row and the row `dilation` above it; one of the second reads two pixels of each.
+Two streams, as in PixelCNN++: *down* sees the rows above, *across* sees those and the pixels to the
+left. A layer of the first reads a row and the row `dilation` above it; one of the second reads two
+pixels of each.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Down(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Maps images, shape (N, inputs, H, W), to (N, outputs, H, W)."""
         d = self.dilation
-        return functional.conv2d(functional.pad(x, (d, d, d, 0)), self.weight, self.bias, dilation=d)
+        return functional.conv2d(
+            functional.pad(x, (d, d, d, 0)), self.weight, self.bias, dilation=d
+        )
 
     def row(self, x: Tensor, i: int) -> Tensor:
         """Returns row i of the result, shape (N, outputs, W), from rows up to i of x."""
@@ -53,12 +56,16 @@ class Across(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Maps images, shape (N, inputs, H, W), to (N, outputs, H, W)."""
         d = self.dilation
-        return functional.conv2d(functional.pad(x, (d, 0, d, 0)), self.weight, self.bias, dilation=d)
+        return functional.conv2d(
+            functional.pad(x, (d, 0, d, 0)), self.weight, self.bias, dilation=d
+        )
 
     def pixel(self, x: Tensor, i: int, j: int) -> Tensor:
         """Returns the result at pixel (i, j), shape (N, outputs), from the pixels up to it."""
         d, none = self.dilation, torch.zeros_like(x[:, :, i, j])
-        corners = [x[:, :, a, b] if a >= 0 and b >= 0 else none for a in (i - d, i) for b in (j - d, j)]
+        corners = [
+            x[:, :, a, b] if a >= 0 and b >= 0 else none for a in (i - d, i) for b in (j - d, j)
+        ]
         patch = torch.stack(corners, 2).flatten(1)  # (N, inputs · 4), as the weights are laid out
         return torch.addmm(self.bias, patch, self.weight.flatten(1).t())
 
@@ -83,7 +90,9 @@ class Gated(nn.Module):
     side: Features that another stream, or a context, adds between the two.
     """
 
-    def __init__(self, kind: type[Down] | type[Across], filters: int, dilation: int, side: int) -> None:
+    def __init__(
+        self, kind: type[Down] | type[Across], filters: int, dilation: int, side: int
+    ) -> None:
         super().__init__()
         self.first: Any = kind(2 * filters, filters, dilation)  # Down or Across, as is the second
         self.side = Pointwise(side, filters) if side else None

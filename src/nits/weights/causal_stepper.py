@@ -27,7 +27,10 @@ class ConvStepper:
         blocks = len(model.down)
         # What the two convolutions of each block read, in each stream.
         self.read = {
-            name: [[like.new_zeros(n, 2 * filters, height, width) for _ in range(2)] for _ in range(blocks)]
+            name: [
+                [like.new_zeros(n, 2 * filters, height, width) for _ in range(2)]
+                for _ in range(blocks)
+            ]
             for name in ("down", "across")
         }
         self.rows: list[Tensor] = []  # of the down stream, both signs, per block: (n, 2F, W)
@@ -99,7 +102,9 @@ class ConvStepper:
         if j:
             v = v + model.first_left.pixel(self.x, i, j - 1)
         done: list[Tensor] = []
-        blocks = zip(gated(model.across), self.read["across"], self.rows, model.shortcuts, strict=True)
+        blocks = zip(
+            gated(model.across), self.read["across"], self.rows, model.shortcuts, strict=True
+        )
         for block, (first, second), row, earlier in blocks:
             first[:, :, i, j] = both_signs(v)
             side = beside(row[:, :, j], at(done, earlier), self.side)

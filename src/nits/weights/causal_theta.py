@@ -1,14 +1,15 @@
 """The last stage of NITS-CONV: from the features of pixels to the weights θ of their channels.
 
-θ of a channel comes from what the streams say and, in straight lines, from the four neighbours before the
-pixel and its own channels before. The centres b of the PNN's first layer are not put out as they are but as
-offsets β from a straight-line guess r of the channel by those neighbours, in widths 1/W of their units:
+θ of a channel comes from what the streams say and, in straight lines, from the four neighbours
+before the pixel and its own channels before. The centres b of the PNN's first layer are not put out
+as they are but as offsets β from a straight-line guess r of the channel by those neighbours, in
+widths 1/W of their units:
 
     b = r + β / W,    hence    z = W (x − r) − β                                             (20)
 
-A unit as narrow as a grey level then still follows the pixels around it, and a step of training that moves β
-by some amount moves z by the same, however steep the unit is. The guess itself is fitted once and not
-trained: where units are steep, its smallest move would be felt.
+A unit as narrow as a grey level then still follows the pixels around it, and a step of training
+that moves β by some amount moves z by the same, however steep the unit is. The guess itself is
+fitted once and not trained: where units are steep, its smallest move would be felt.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nits import initial, pnn
+from nits.pnn import initial, network
 from nits.weights.causal_layers import Pointwise
 
 SPREAD = 0.25
@@ -44,7 +45,9 @@ class PixelTheta(nn.Module):
         self.inputs, self.units = inputs, units
         self.mix = Pointwise(2 * filters, channels * filters)
         self.before = nn.ModuleList(Pointwise(c * inputs, filters) for c in range(1, channels))
-        self.weight = nn.Parameter(torch.randn(channels, outputs, 2 * filters) * 0.5 / (2 * filters) ** 0.5)
+        self.weight = nn.Parameter(
+            torch.randn(channels, outputs, 2 * filters) * 0.5 / (2 * filters) ** 0.5
+        )
         near = [4 * (channels * inputs + 1) + c * inputs for c in range(channels)]
         self.direct = nn.ParameterList(torch.randn(outputs, n) * 0.1 / n**0.5 for n in near)
         self.bias = nn.Parameter(torch.zeros(pixels, channels, outputs))
@@ -64,9 +67,13 @@ class PixelTheta(nn.Module):
 
     def _placed(self, c: int, theta: Tensor, seen: Tensor) -> Tensor:
         """Puts the centres where (20) has them."""
-        slopes, offsets, rest = theta.split([self.units, self.units, theta.shape[-2] - 2 * self.units], -2)
+        slopes, offsets, rest = theta.split(
+            [self.units, self.units, theta.shape[-2] - 2 * self.units], -2
+        )
         guess = self.guess[c, None, : seen.shape[-2]] @ seen + self.guess[c, -1]
-        return torch.cat([slopes, guess + offsets * torch.exp(-pnn.log_weights(slopes)), rest], -2)
+        return torch.cat(
+            [slopes, guess + offsets * torch.exp(-network.log_weights(slopes)), rest], -2
+        )
 
     def start_at(self, theta: Tensor) -> None:
         """Makes θ a constant, shape (pixels, C, P); the weights are free to grow from zero."""
@@ -76,7 +83,7 @@ class PixelTheta(nn.Module):
             slopes, centres, rest = theta.split(
                 [self.units, self.units, theta.shape[-1] - 2 * self.units], -1
             )
-            offsets = centres * torch.exp(pnn.log_weights(slopes))
+            offsets = centres * torch.exp(network.log_weights(slopes))
             self.bias.copy_(torch.cat([slopes, offsets, rest], -1))
 
     def start_from(self, points: Tensor, near: Tensor, hidden: tuple[int, ...]) -> None:
@@ -105,6 +112,8 @@ def straight_line(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 def _widened(values: Tensor) -> Tensor:
     """Adds values spread evenly over the range, so that no unit starts too narrow to learn from outliers."""
-    even = torch.linspace(0, 1, max(2, int(SPREAD * len(values))), dtype=values.dtype, device=values.device)
+    even = torch.linspace(
+        0, 1, max(2, int(SPREAD * len(values))), dtype=values.dtype, device=values.device
+    )
     low, high = values.min(), values.max()
     return torch.cat([values, low + (high - low) * even])

@@ -15,7 +15,9 @@ class Independent(WeightModel):
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
         if context:
-            raise ValueError(f"Independent columns read no context, but context={context}; use MaskedMLP.")
+            raise ValueError(
+                f"Independent columns read no context, but context={context}; use MaskedMLP."
+            )
         super().__init__(inputs, outputs)
         self.theta = nn.Parameter(torch.empty(sum(self.outputs)).normal_(std=0.1))
 

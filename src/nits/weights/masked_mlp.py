@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nits import masks
+from nits.weights import masks
 from nits.weights.block_linear import BlockLinear, relu_gain
 from nits.weights.dropout import dropout
 from nits.weights.weight_model import WeightModel
@@ -62,7 +62,9 @@ class MaskedMLP(WeightModel):
         ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
         self.ranks, self.dropout, self.activation = ranks, dropout, activation
         self.first = BlockLinear(ranks, masks.input_ranks(self.inputs), BLOCKS_OF_ROWS)
-        self.context_weight = nn.Parameter(torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5))
+        self.context_weight = nn.Parameter(
+            torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5)
+        )
         inner = [BlockLinear(ranks, ranks, BLOCKS_OF_ROWS) for _ in range(2 * blocks)]
         for index, layer in enumerate(inner):
             layer.reset(relu_gain() if index % 2 == 0 else relu_gain(0.5 / blocks**0.5))
@@ -75,7 +77,9 @@ class MaskedMLP(WeightModel):
         theta: Tensor = self.last(self._active(features, context))
         return theta
 
-    def parts(self, features: Tensor, context: Tensor | None, sizes: Sequence[int]) -> Iterable[Tensor]:
+    def parts(
+        self, features: Tensor, context: Tensor | None, sizes: Sequence[int]
+    ) -> Iterable[Tensor]:
         """Returns the weights in parts, each computed when it is asked for if no gradient is recorded."""
         if torch.is_grad_enabled():
             return super().parts(features, context, sizes)
@@ -117,7 +121,8 @@ class MLPStepper:
         self.features = torch.empty(width, n, dtype=like.dtype, device=like.device)
         # a(h) before each inner layer and before the last one
         self.active = [
-            torch.empty(units, n, dtype=like.dtype, device=like.device) for _ in range(len(model.inner) + 1)
+            torch.empty(units, n, dtype=like.dtype, device=like.device)
+            for _ in range(len(model.inner) + 1)
         ]
         self.context = None if context is None else model.context_weight @ context
         self._wake()

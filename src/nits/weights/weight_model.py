@@ -43,10 +43,14 @@ class WeightModel(nn.Module, ABC):
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
 
-    def parts(self, features: Tensor, context: Tensor | None, sizes: Sequence[int]) -> Iterable[Tensor]:
+    def parts(
+        self, features: Tensor, context: Tensor | None, sizes: Sequence[int]
+    ) -> Iterable[Tensor]:
         """Returns the weights in parts of so many rows, one after another: see `forward`."""
         whole: Tensor = self(features, context)
-        return whole.split(list(sizes)) if len(sizes) > 1 else (whole,)  # whose gradient need not be copied
+        return (
+            whole.split(list(sizes)) if len(sizes) > 1 else (whole,)
+        )  # whose gradient need not be copied
 
     @abstractmethod
     def stepper(self, n: int, context: Tensor | None = None) -> Stepper:
@@ -63,4 +67,6 @@ class WeightModel(nn.Module, ABC):
         read: Maps such values to what the network reads of them, shape (Σ inputs, N).
         """
         pairs = zip(heads, columns, strict=True)
-        self.start_at(torch.cat([head.initial(column[~torch.isnan(column)]) for head, column in pairs]))
+        self.start_at(
+            torch.cat([head.initial(column[~torch.isnan(column)]) for head, column in pairs])
+        )

@@ -1,0 +1,33 @@
+"""nits info: what a model file holds."""
+
+from __future__ import annotations
+
+import argparse
+
+from nits.cli.commands import pictures
+from nits.images.estimator import NITSImages
+from nits.persistence import load
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the schema, the sizes and how training went."""
+    model = load(args.model)
+    if isinstance(model, NITSImages):
+        return pictures.info(args, model)
+    weights = sum(p.numel() for p in model.model_.parameters())
+    print(f"{args.model}: a density of {len(model.schema_.columns)} columns, {weights:,} weights")
+    width = max(len(name) for name in (*model.schema_.names, *model.context_schema_.names))
+    for column in model.schema_.columns:
+        holes = ", with holes" if column.optional else ""
+        print(f"  {column.name:{width}}  {column.kind:11}  {column.reason}{holes}")
+    for column in model.context_schema_.columns:
+        print(f"  {column.name:{width}}  given        {column.kind}")
+    history = model.history_
+    if history["validation"]:
+        print("training: seconds, validation nats (in the model's units)")
+        pairs = list(zip(history["seconds"], history["validation"], strict=True))
+        for seconds, value in pairs[:: max(1, len(pairs) // 10)]:
+            print(f"  {seconds:8.1f}  {value:.4f}")
+    if model.held_out_ is not None:
+        print(f"held-out rows: {model.held_out_:.4f} nats per row, in the table's units")
+    return 0

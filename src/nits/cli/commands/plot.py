@@ -1,0 +1,69 @@
+"""nits plot: marginals, pairs, the training curve and calibration, as PNG files in a folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nits.cli import plots
+from nits.cli.commands import pictures
+from nits.cli.commands.score import arrow_types
+from nits.images.estimator import NITSImages
+from nits.persistence import load
+from nits.tables import files, frames
+
+ROWS = 5000
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draws up to 5,000 rows of the table beside as many samples."""
+    model = load(args.model)
+    if isinstance(model, NITSImages):
+        return pictures.plot(args, model)
+    if model.context_schema_.columns:
+        raise ValueError(
+            "plots are of joint densities, but this model has given columns; score it instead."
+        )
+    table = files.read_table(args.table, arrow_types(model))
+    some = np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int)
+    frame = frames.read(table.take(some))
+    numbers = model.schema_.encode(frame)
+    real = {name: values.known for name, values in frame.columns.items()}
+    drawn = model.schema_.decode(
+        model.model_.sample(len(some), generator=args.seed).double().numpy()
+    )
+    u = _uniform(model, numbers, args.seed)
+    paired = {
+        name: model.schema_.columns[i].decode(numbers[:, i])
+        for i, name in enumerate(model.schema_.names)
+        if model.schema_.columns[i].kind != "categorical"
+    }
+    folder = Path(args.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {
+        "marginals": plots.marginals(model.schema_, real, drawn),
+        "pairs": plots.pairs(model.schema_, paired, drawn),
+        "training": plots.training(model.history_),
+        "calibration": plots.calibration(model.schema_.names, u),
+    }
+    plots.write(figures, folder)
+    return 0
+
+
+def _uniform(model: Any, numbers: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """Returns each entry's conditional probability; where it has a mass, a random point of its step."""
+    x = torch.from_numpy(numbers.astype(np.float32))
+    with torch.no_grad():
+        middle = model.model_.to_uniform(x).double().numpy()
+        mass = model.model_.log_prob_per_column(x).double().exp().numpy()
+    columns = zip(model.schema_.columns, numbers.T, strict=True)
+    steps = mass * np.stack([column.has_mass(part) for column, part in columns], 1)
+    found: NDArray[np.float64] = middle + steps * (
+        np.random.default_rng(seed).random(x.shape) - 0.5
+    )
+    return found

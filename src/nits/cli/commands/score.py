@@ -1,0 +1,69 @@
+"""nits score: the log-density of every row of a table, batch by batch."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pyarrow
+
+from nits.cli.commands import pictures
+from nits.images.estimator import NITSImages
+from nits.persistence import load
+from nits.tables import files
+from nits.training.progress import Counter
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reads, scores and writes in constant memory."""
+    model = load(args.model)
+    if isinstance(model, NITSImages):
+        return pictures.score(args, model)
+    types = arrow_types(model)
+    total, rows, outside = 0.0, 0, 0
+    with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
+        for table in files.batches(args.table, types):
+            shares = model.score_samples(table, per_column=True)
+            value = shares.sum(1)
+            writer.write(_scores(value, shares if args.per_column else None, model.schema_.names))
+            inside = value[value != -math.inf]
+            total, rows, outside = (
+                total + inside.sum(),
+                rows + len(value),
+                outside + len(value) - len(inside),
+            )
+            counter.add(len(value))
+        if not rows:
+            raise ValueError(f"{args.table} has no rows; there is nothing to score.")
+    if not args.quiet:
+        mean = total / max(1, rows - outside)
+        aside = f", {outside} rows outside the support" if outside else ""
+        print(f"{rows} rows, {mean:.4f} nats per row{aside}", file=sys.stderr)
+    return 0
+
+
+def arrow_types(model: Any) -> dict[str, pyarrow.DataType]:
+    """Returns the types in which a file's columns are read, so that every batch has the same."""
+    found = {}
+    for column in (*model.schema_.columns, *model.context_schema_.columns):
+        if column.kind == "categorical":
+            truth = isinstance(column.levels[0], bool)
+            text = isinstance(column.levels[0], str)
+            found[column.name] = (
+                pyarrow.bool_() if truth else pyarrow.string() if text else pyarrow.float64()
+            )
+        elif column.dtype.startswith(("datetime", "timestamp", "date")):
+            found[column.name] = pyarrow.timestamp("ns")
+        else:
+            found[column.name] = pyarrow.float64()
+    return found
+
+
+def _scores(value: Any, shares: Any, names: list[str]) -> pyarrow.Table:
+    columns = {"log_density": np.asarray(value)}
+    if shares is not None:
+        columns |= {f"log_density_{name}": shares[:, i] for i, name in enumerate(names)}
+    return pyarrow.table(columns)

@@ -1,0 +1,169 @@
+"""Pictures of a model: beside a table, marginals, pairs and calibration; of images, rows and surprise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nits import atomic
+
+MOST_PAIRS = 5
+MOST_MARGINALS = 24
+BINS = 40
+
+
+def marginals(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArray[Any]]) -> Any:
+    """Draws every column's values beside those of samples."""
+    pyplot = _pyplot()
+    names = schema.names[:MOST_MARGINALS]
+    columns = min(4, len(names))
+    rows = -(-len(names) // columns)
+    figure, axes = pyplot.subplots(
+        rows, columns, figsize=(3.4 * columns, 2.6 * rows), squeeze=False
+    )
+    for axis in axes.flat[len(names) :]:
+        axis.axis("off")
+    for axis, name in zip(axes.flat, names, strict=False):
+        _marginal(axis, schema.columns[schema.names.index(name)], real[name], drawn[name])
+    axes.flat[0].legend(fontsize=8)
+    figure.tight_layout()
+    return figure
+
+
+def _marginal(axis: Any, column: Any, real: NDArray[Any], drawn: NDArray[Any]) -> None:
+    axis.set_title(column.name, fontsize=9)
+    axis.tick_params(labelsize=7)
+    if column.kind == "categorical":
+        levels = list(column.levels)[:30]
+        for offset, values, label in ((-0.2, real, "table"), (0.2, drawn, "samples")):
+            shares = [np.mean(values == level) for level in levels]
+            axis.bar(np.arange(len(levels)) + offset, shares, 0.4, label=label)
+        axis.set_xticks(
+            range(len(levels)), [str(level) for level in levels], rotation=60, fontsize=6
+        )
+        return
+    both = [_numbers(values) for values in (real, drawn)]
+    low, high = np.nanquantile(both[0], (0.002, 0.998))
+    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
+    axis.hist(both[0], edges, density=True, alpha=0.45, label="table")
+    axis.hist(both[1], edges, density=True, histtype="step", lw=1.4, label="samples")
+
+
+def pairs(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArray[Any]]) -> Any:
+    """Draws pairs of the first numeric columns: the table below the diagonal, samples above it."""
+    pyplot = _pyplot()
+    names = [c.name for c in schema.columns if c.kind != "categorical"][:MOST_PAIRS]
+    count = max(len(names), 1)
+    figure, axes = pyplot.subplots(count, count, figsize=(2.2 * count, 2.2 * count), squeeze=False)
+    for i, below in enumerate(names):
+        for j, across in enumerate(names):
+            axis = axes[i, j]
+            axis.tick_params(labelsize=6)
+            if i == j:
+                axis.text(0.5, 0.5, below, ha="center", transform=axis.transAxes, fontsize=9)
+                axis.axis("off")
+                continue
+            source, colour = (real, "C0") if i > j else (drawn, "C1")
+            axis.plot(
+                _numbers(source[across]),
+                _numbers(source[below]),
+                ".",
+                ms=1,
+                alpha=0.3,
+                color=colour,
+            )
+            for limits, name in ((axis.set_xlim, across), (axis.set_ylim, below)):
+                limits(*np.nanquantile(_numbers(real[name]), (0.001, 0.999)))
+    figure.suptitle("below the diagonal: table · above: samples", fontsize=9)
+    figure.tight_layout()
+    return figure
+
+
+def training(history: dict[str, Any]) -> Any:
+    """Draws train and validation nats against the clock."""
+    pyplot = _pyplot()
+    figure, axis = pyplot.subplots(figsize=(5, 3.4))
+    axis.plot(history["seconds"], history["train"], label="train")
+    if history["validation"]:
+        axis.plot(history["seconds"], history["validation"], label="validation")
+    axis.set(xlabel="seconds", ylabel="nats per row, in the model's units")
+    axis.legend()
+    figure.tight_layout()
+    return figure
+
+
+def calibration(names: list[str], u: NDArray[np.float64]) -> Any:
+    """Draws how uniform each column's probability integral transform is: share below u, less u."""
+    pyplot = _pyplot()
+    figure, axis = pyplot.subplots(figsize=(5.4, 3.8))
+    levels = np.linspace(0, 1, 201)
+    for name, column in zip(names, u.T, strict=True):
+        known = np.sort(column[~np.isnan(column)])
+        below = np.searchsorted(known, levels, side="right") / max(len(known), 1)
+        axis.plot(levels, below - levels, lw=1, label=name)
+    band = 1.36 / np.sqrt(max(len(u), 1))  # Kolmogorov–Smirnov, 5 %
+    axis.axhspan(-band, band, color="0.9", zorder=0)
+    axis.set(xlabel="u", ylabel="share of rows with probability below u, less u")
+    if len(names) <= 12:
+        axis.legend(fontsize=7)
+    figure.tight_layout()
+    return figure
+
+
+def image_rows(names: list[str], rows: list[NDArray[np.uint8]]) -> Any:
+    """Draws several sets of images, one below the other."""
+    from nits.images.arrays import grid
+
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(len(rows), 1, figsize=(8, 1.6 * len(rows)), squeeze=False)
+    for axis, name, images in zip(axes.flat, names, rows, strict=True):
+        axis.imshow(grid(images, columns=-(-len(images) // 2)), cmap="gray", vmin=0, vmax=255)
+        axis.set_title(name, fontsize=9)
+        axis.axis("off")
+    figure.tight_layout()
+    return figure
+
+
+def surprise(images: NDArray[np.uint8], bits: NDArray[np.float64]) -> Any:
+    """Draws images above maps of the bits that each of their pixels needs."""
+    pyplot = _pyplot()
+    count = len(images)
+    figure, axes = pyplot.subplots(2, count, figsize=(1.1 * count + 1, 2.6), squeeze=False)
+    per_pixel = bits if bits.ndim == 3 else bits.sum(3)
+    most = max(4.0, float(np.quantile(per_pixel, 0.97)))  # one pixel may need hundreds of bits
+    for above, below, image, each in zip(*axes, images, per_pixel, strict=True):
+        above.imshow(image, cmap="gray", vmin=0, vmax=255)
+        shown = below.imshow(each, cmap="magma", vmin=0, vmax=most)
+        for axis in (above, below):
+            axis.axis("off")
+        below.set_title(f"{each.mean():.2f}", fontsize=8)
+    figure.suptitle("bits per pixel, and their mean", fontsize=9)
+    figure.colorbar(shown, ax=axes, fraction=0.02, extend="max")
+    return figure
+
+
+def write(figures: dict[str, Any], folder: Path) -> None:
+    """Writes figures as PNG files, and says so."""
+    for name, figure in figures.items():
+        with atomic.temporary(folder / f"{name}.png") as place:
+            figure.savefig(place, format="png", dpi=110)
+    print(f"{len(figures)} pictures in {folder}", file=sys.stderr)
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[s]").astype(np.float64)
+    return values.astype(np.float64)
+
+
+def _pyplot() -> Any:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot

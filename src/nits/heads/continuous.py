@@ -1,0 +1,81 @@
+"""A real column with a density."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nits import checks
+from nits.heads.pnn_head import PNNHead
+from nits.pnn import initial, network
+from nits.pnn.distributions import PNN
+
+
+@dataclass(frozen=True)
+class Continuous(PNNHead):
+    """A real column with a density on [low, high]; either end may be infinite, as both are by default.
+
+    hidden: Widths of the PNN's hidden layers.
+    knots: How many hat functions of the value the weight model reads beside it; 0, or at least 2.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    hidden: tuple[int, ...] = (16, 16)
+    knots: int = 0
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", checks.hidden(self.hidden))
+        checks.knots(self.knots)
+        checks.ends(self.low, self.high)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Continuous heads with the same hidden layers go together."""
+        return ("continuous", self.hidden)
+
+    @property
+    def kernel(self) -> tuple[object, ...]:
+        """Densities at a point."""
+        return ("density", self.hidden)
+
+    def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
+        """One point: x itself, or the nearest end if it lies outside."""
+        return (self.upper(x, low, high),)
+
+    def upper(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns x itself, or the nearest end if it lies outside."""
+        return torch.minimum(torch.maximum(x, low), high)
+
+    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
+        """Returns log ν(x), equation (5)."""
+        return network.log_density(at, *points)
+
+    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns whether low ≤ x ≤ high and x is finite."""
+        return (x >= low) & (x <= high) & ~torch.isinf(x)
+
+    def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """The point itself."""
+        return quantile
+
+    def reading(self, x: Tensor) -> Tensor:
+        """The value itself."""
+        return x
+
+    @property
+    def reading_ends(self) -> tuple[float, float]:
+        """The ends of the support."""
+        return self.low, self.high
+
+    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> PNN:
+        """Returns the PNN with weights theta."""
+        return PNN(theta, low, high, self.hidden)
+
+    def initial(self, x: Tensor) -> Tensor:
+        """Returns weights that follow the quantiles of x."""
+        return initial.from_quantiles(x, self.hidden)

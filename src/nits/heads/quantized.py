@@ -1,0 +1,87 @@
+"""A column of equal bins, such as 8-bit pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nits import checks
+from nits.heads.pnn_head import PNNHead
+from nits.pnn import initial, network
+from nits.pnn.distributions import QuantizedPNN
+
+
+@dataclass(frozen=True)
+class Quantized(PNNHead):
+    """An integer column 0 … bins − 1: the probabilities of equal bins that tile [low, high]."""
+
+    low: float
+    high: float
+    bins: int
+    hidden: tuple[int, ...] = (16, 16)
+    knots: int = 0
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", checks.hidden(self.hidden))
+        checks.knots(self.knots)
+        checks.ends(self.low, self.high, finite=True)
+        checks.bins(self.bins)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Quantized heads with the same hidden layers and bins go together."""
+        return ("quantized", self.hidden, self.bins)
+
+    @property
+    def kernel(self) -> tuple[object, ...]:
+        """Masses between two points."""
+        return ("mass", self.hidden)
+
+    def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
+        """Two points: the edges of the bin."""
+        k = torch.where(self.possible(x, low, high) | torch.isnan(x), x, torch.zeros_like(x))
+        return self._edge(k, low, high), self._edge(k + 1, low, high)
+
+    def upper(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns the upper edge of the bin ⌊x⌋."""
+        return self._edge((x.floor() + 1).clamp(0, self.bins), low, high)
+
+    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
+        """Returns log P(k), equation (6)."""
+        return network.log_mass(at, *points)
+
+    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns whether x is an integer in 0 … bins − 1."""
+        return (x >= 0) & (x < self.bins) & (x == x.floor())
+
+    def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns the bin that the point falls into."""
+        share = (quantile - low) / (high - low)
+        return (share * self.bins).floor().clamp(0, self.bins - 1)
+
+    def reading(self, x: Tensor) -> Tensor:
+        """The middle of the bin, on a scale from −1 to 1."""
+        return (2 * x + 1) / self.bins - 1
+
+    @property
+    def reading_ends(self) -> tuple[float, float]:
+        """From −1 to 1."""
+        return -1.0, 1.0
+
+    def distribution(
+        self, theta: Tensor, low: Tensor | float, high: Tensor | float
+    ) -> QuantizedPNN:
+        """Returns the quantized PNN with weights theta."""
+        return QuantizedPNN(theta, low, high, self.bins, self.hidden)
+
+    def initial(self, x: Tensor) -> Tensor:
+        """Returns weights that follow the quantiles of x, spread over the bins."""
+        return initial.from_quantiles(
+            self.low + (self.high - self.low) * (initial.spread_out(x) / self.bins), self.hidden
+        )
+
+    def _edge(self, k: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        return torch.where(k >= self.bins, high, low + (high - low) * (k / self.bins))

@@ -1,0 +1,113 @@
+"""Images as users have them: uint8 arrays (N, H, W) or (N, H, W, C), or a folder of picture files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nits.images.rows import to_images, to_rows
+
+Pixels = NDArray[np.uint8]
+Shape = tuple[int, int, int]
+
+
+def read(images: Any, shape: Shape | None = None, levels: int = 256) -> Pixels:
+    """Returns images as uint8, shape (N, C, H, W), after a check of their C × H × W, if named, and levels."""
+    if isinstance(images, str | Path):
+        from nits.datasets.images import read_folder
+
+        pixels = read_folder(Path(images))[1]
+    else:
+        pixels = _from_array(images)
+    if shape is not None and pixels.shape[1:] != shape:
+        raise ValueError(
+            f"images must be of {_words(shape)}, as in training, but are of {_words(pixels.shape[1:])}; "
+            "resize or convert them."
+        )
+    if int(pixels.max()) >= levels:
+        raise ValueError(
+            f"images must hold numbers below {levels}, but hold {pixels.max()}; name more levels."
+        )
+    return pixels
+
+
+def _from_array(images: Any) -> Pixels:
+    array = images.detach().cpu().numpy() if isinstance(images, Tensor) else np.asarray(images)
+    if array.ndim not in (3, 4) or (array.ndim == 4 and array.shape[3] not in (1, 3)):
+        raise ValueError(
+            f"images must have shape (N, H, W) or (N, H, W, C) with 1 or 3 channels, but have {array.shape}; "
+            "move the channels to the end."
+        )
+    if 0 in array.shape:
+        raise ValueError(f"images must be at least one of one pixel, but have shape {array.shape}.")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"images must be uint8, but are {array.dtype}; convert them.")
+    if array.dtype != np.uint8:
+        # The comparison is false for NaN, too.
+        if not ((array >= 0) & (array <= 255) & (array == np.floor(array))).all():
+            raise ValueError(
+                "images must hold whole numbers from 0 to 255, but hold others; "
+                "multiply shares by 255 and round, with (255 * images).round().astype('uint8')."
+            )
+        array = array.astype(np.uint8)
+    pixels = array[:, None] if array.ndim == 3 else array.transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(pixels)
+
+
+def _words(shape: tuple[int, ...]) -> str:
+    channels, height, width = shape
+    return f"{height} × {width} pixels with {channels} channel{'s' if channels > 1 else ''}"
+
+
+def rows(pixels: Pixels) -> Tensor:
+    """Returns images, shape (N, C, H, W), as rows of float32."""
+    return to_rows(
+        torch.from_numpy(np.require(pixels, requirements="W"))
+    )  # torch warns of what is read-only
+
+
+def pictures(numbers: Tensor, shape: Shape) -> NDArray[Any]:
+    """Returns rows as (N, H, W), or (N, H, W, C) if there are several channels."""
+    return as_given(to_images(numbers, shape).numpy())
+
+
+def as_given(images: NDArray[Any]) -> NDArray[Any]:
+    """Returns images, shape (N, C, H, W), as users have them: see above."""
+    return (
+        images[:, 0] if images.shape[1] == 1 else np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+    )
+
+
+def first_pixels(known: Any, shape: Shape) -> Tensor:
+    """Returns which columns of a row are known, shape (D,); they must come first in reading order."""
+    array = known.detach().cpu().numpy() if isinstance(known, Tensor) else np.asarray(known)
+    if array.shape != shape[1:] or array.dtype != np.bool_:
+        raise ValueError(
+            f"the mask must be of truth values, shape {shape[1:]}, but is {array.dtype}, shape {array.shape}."
+        )
+    flat = array.flatten()
+    if (flat[1:] & ~flat[:-1]).any():
+        raise ValueError(
+            "known pixels must come first in reading order, row by row from the top left, but one comes "
+            "after an unknown one; a model completes images from the top."
+        )
+    return torch.from_numpy(flat).repeat_interleave(shape[0])
+
+
+def grid(images: NDArray[Any], columns: int | None = None, gap: int = 2) -> Pixels:
+    """Returns images, shape (N, H, W) or (N, H, W, C), as one picture of them all, on white."""
+    count, height, width = images.shape[:3]
+    columns = columns or max(1, round((count * height / width) ** 0.5))
+    lines = -(-count // columns)
+    size = (lines * (height + gap) + gap, columns * (width + gap) + gap, *images.shape[3:])
+    whole = np.full(size, 255, np.uint8)
+    for place, image in enumerate(images):
+        i, j = divmod(place, columns)
+        top, left = gap + i * (height + gap), gap + j * (width + gap)
+        whole[top : top + height, left : left + width] = image
+    return whole

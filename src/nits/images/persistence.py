@@ -1,0 +1,63 @@
+"""A model of images as one file, in the layout that `nits.model.storage` describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+import nits
+from nits.images.estimator import NITSImages
+from nits.model import storage
+from nits.weights import ConvSize
+
+PARAMETERS = (
+    "pnn",
+    "dequantize",
+    "levels",
+    "dropout",
+    "batch_size",
+    "learning_rate",
+    "max_minutes",
+    "max_steps",
+    "validation_fraction",
+    "random_state",
+    "verbose",
+)
+
+
+def save(estimator: NITSImages, path: str | Path) -> None:
+    """Writes a fitted estimator."""
+    tensors = {f"model.{name}": t.contiguous() for name, t in estimator.model_.state_dict().items()}
+    size = estimator.size if isinstance(estimator.size, str) else list(estimator.size)
+    about = {
+        "nits": nits.__version__,
+        "kind": "images",
+        "parameters": {"size": size, **{name: getattr(estimator, name) for name in PARAMETERS}},
+        "shape": list(estimator.shape_),
+        "size": list(estimator._size()),
+        "classes": None if estimator.classes_ is None else estimator.classes_.tolist(),
+        "training": estimator.history_,
+        "held_out": estimator.held_out_,
+    }
+    storage.write(path, tensors, about)
+
+
+def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSImages:
+    """Returns the estimator that a file describes."""
+    parameters = {name: storage.tuples(value) for name, value in about["parameters"].items()}
+    if not isinstance(parameters["size"], str):
+        parameters["size"] = ConvSize(*parameters["size"])
+    estimator = NITSImages(**parameters)
+    channels, height, width = about["shape"]
+    estimator.shape_ = (channels, height, width)
+    estimator.classes_ = None if about["classes"] is None else np.array(about["classes"])
+    estimator.history_, estimator.held_out_ = about["training"], about["held_out"]
+    size = ConvSize(*storage.tuples(about["size"]))
+    estimator.model_ = estimator._built(size, len(about["classes"] or ()))
+    state = {name.removeprefix("model."): t for name, t in tensors.items()}
+    estimator.model_.load_state_dict(state)
+    estimator.model_.eval()
+    return estimator

@@ -1,0 +1,168 @@
+"""Log-probabilities through compiled kernels that return the value and its gradient in one sweep.
+
+The gradient of a log-probability with respect to θ is as large as θ itself and costs about as much
+as the value, so one kernel computes both, block by block while the block is in cache; the backward
+pass is then a single product. Blocks have one shape whatever the batch, so that each kind of head
+is compiled once.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from nits.pnn import network
+
+if TYPE_CHECKING:
+    from nits.heads import PNNHead
+
+BLOCKS = ((32, 8), (8, 32), (2, 128), (2, 1024))
+"""Columns and rows per call: for a few rows, as images have them, for small and for large batches."""
+
+Kernel = Callable[..., Any]
+
+
+@cache
+def available() -> bool:
+    """Returns whether a C++ compiler is installed; says so once if not."""
+    if any(shutil.which(name) for name in ("g++", "clang++", "c++", "cl")):
+        return True
+    warnings.warn(
+        "no C++ compiler was found, so nits runs uncompiled, which is slower; install g++.",
+        stacklevel=3,
+    )
+    return False
+
+
+def log_prob(
+    head: PNNHead, theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+) -> Tensor:
+    """Returns the log-probabilities of g columns of one kind, shape (g, N); differentiable in theta only.
+
+    theta: Weights, shape (g, P, N). points: Each of shape (g, N). low, high: Shapes (g, 1).
+    """
+    return _Columns.apply(theta, head, points, low, high)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class _Columns(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        theta: Tensor,
+        head: PNNHead,
+        points: tuple[Tensor, ...],
+        low: Tensor,
+        high: Tensor,
+    ) -> Tensor:
+        whole = Inputs(theta, points, low, high)
+        value, slopes = torch.empty_like(points[0]), []
+        run, ctx.places = _kernel(head, ctx.needs_input_grad[0]), list(_places(*value.shape))
+        for columns, rows, size in ctx.places:
+            result, slope = run(*whole.block(columns, rows, size))
+            value[columns, rows] = result[:, : rows.stop - rows.start]
+            slopes.append(slope)
+        ctx.save_for_backward(*slopes)
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (outer,), slopes = grads, ctx.saved_tensors
+        grad = outer.new_empty(outer.shape[0], slopes[0].shape[1], outer.shape[1])
+        for (columns, rows, _), slope in zip(ctx.places, slopes, strict=True):
+            part = slope[..., : rows.stop - rows.start]
+            torch.mul(part, outer[columns, rows].unsqueeze(1), out=grad[columns, :, rows])
+        return grad, None, None, None, None
+
+
+class Inputs(NamedTuple):
+    """What a kernel reads: C columns and N rows of θ, points, and the ends of the supports."""
+
+    theta: Tensor  # (C, P, N)
+    points: tuple[Tensor, ...]  # (C, N) each
+    low: Tensor  # (C, 1)
+    high: Tensor
+
+    def block(self, columns: slice, rows: slice, size: int) -> Inputs:
+        """Returns some of the columns and rows, the rows padded to a block of the given size."""
+        theta, points, low, high = self
+        parts = tuple(_block(p[columns, rows], size) for p in points)
+        return Inputs(_block(theta[columns, :, rows], size), parts, low[columns], high[columns])
+
+
+def _places(columns: int, n: int) -> Iterator[tuple[slice, slice, int]]:
+    """Yields a few columns and blocks of rows; the last few columns may overlap with those before."""
+    *few, small, large = BLOCKS
+    fitting = [block for block in few if n <= block[1]]
+    width, size = fitting[0] if fitting else small if n < large[1] // 2 else large
+    for start in range(0, columns, width):
+        first = max(0, min(start, columns - width))
+        for row in range(0, n, size):
+            yield slice(first, min(first + width, columns)), slice(row, min(row + size, n)), size
+
+
+def _block(x: Tensor, size: int) -> Tensor:
+    """Returns x with its last dimension padded to the block's size, by repeating the last entry."""
+    short = size - x.shape[-1]
+    if short:
+        x = torch.cat([x, x[..., -1:].expand(*x.shape[:-1], short)], -1)
+    return x.contiguous()
+
+
+_kernels: dict[tuple[object, ...], Kernel] = {}
+
+
+@cache
+def _kernel(head: PNNHead, with_gradient: bool) -> Kernel:
+    key = (*head.kernel, with_gradient)
+    if key not in _kernels:
+        _kernels[key] = torch.compile(
+            _value_and_grad(head) if with_gradient else _value(head), dynamic=False
+        )
+    return _kernels[key]
+
+
+def _value(head: PNNHead) -> Kernel:
+    def value(
+        theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        return torch.func.vmap(_log_prob(head))(theta, points, low, high), None
+
+    return value
+
+
+def _value_and_grad(head: PNNHead) -> Kernel:
+    log_prob = _log_prob(head)
+
+    def total(
+        parts: tuple[Tensor, ...], points: tuple[Tensor, ...], low: Tensor, high: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        result = log_prob(parts, points, low, high)
+        return result.sum(), result
+
+    def value_and_grad(
+        theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        parts = theta.split(network.sizes(head.hidden), 1)
+        slopes, value = torch.func.vmap(torch.func.grad(total, has_aux=True))(
+            parts, points, low, high
+        )
+        return value, torch.cat(slopes, 1)
+
+    return value_and_grad
+
+
+def _log_prob(head: PNNHead) -> Callable[..., Tensor]:
+    def log_prob(
+        theta: network.Theta, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+    ) -> Tensor:
+        return head.log_mass(network.frame(theta, low, high, head.hidden), points)
+
+    return log_prob

@@ -1,0 +1,98 @@
+"""Builds the C++ kernels once with the machine's own compiler, for its own processor, and loads them."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+
+from nits.kernels import openmp
+from nits.places import cache_root
+
+SOURCES = ("vector.h", "pnn.h", "gradient.h", "density.h", "mass.h", "quantile.h", "kernels.cpp")
+FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-march=native",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-Wno-psabi",
+)
+
+
+class NotBuiltError(Exception):
+    """The kernels cannot be built on this machine."""
+
+
+@cache
+def loaded() -> ctypes.CDLL | None:
+    """Returns the library, built if need be; None without g++ or GNU OpenMP, as outside Linux."""
+    compiler, gomp = os.environ.get("CXX") or shutil.which("g++"), openmp.path()
+    if compiler is None or gomp is None:
+        return None
+    try:
+        path = folder() / f"kernels-{_key(compiler, gomp)}.so"
+        if not path.is_file():
+            build(path, compiler, gomp)
+        return ctypes.CDLL(str(path))
+    except (NotBuiltError, OSError) as error:
+        warnings.warn(
+            f"the kernels in C++ could not be built ({error}), so torch.compile's are used, "
+            "which are slower; check the compiler that CXX names.",
+            stacklevel=2,
+        )
+        return None
+
+
+def folder() -> Path:
+    """Returns where built kernels are kept, open to nobody else."""
+    found = cache_root() / "native"
+    found.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return found
+
+
+def build(path: Path, compiler: str, gomp: str) -> None:
+    """Compiles the kernels to `path`, whole or not at all; linked with the OpenMP library that torch uses."""
+    source = Path(__file__).parent / "kernels.cpp"
+    with tempfile.TemporaryDirectory(dir=path.parent) as temporary:
+        compiled, linked = Path(temporary) / "kernels.o", Path(temporary) / "kernels.so"
+        _run(compiler, *FLAGS, "-fopenmp", "-c", str(source), "-o", str(compiled))
+        _run(compiler, "-shared", str(compiled), gomp, "-o", str(linked))
+        linked.replace(path)
+
+
+def _run(*command: str) -> None:
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode:
+        lines = run.stderr.strip().splitlines() or [f"{command[0]} ended with {run.returncode}"]
+        raise NotBuiltError(next((line for line in lines if "error" in line), lines[-1]))
+
+
+def _key(compiler: str, gomp: str) -> str:
+    """Returns a digest of all that decides what is built: sources, compiler, flags and processor."""
+    digest = hashlib.sha256()
+    for name in SOURCES:
+        digest.update((Path(__file__).parent / name).read_bytes())
+    version = subprocess.run(
+        [compiler, "--version"], capture_output=True, text=True, check=False
+    ).stdout
+    for part in (compiler, version, gomp, *FLAGS, platform.machine(), _features()):
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _features() -> str:
+    """Returns the instructions that the processor has."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.lower().startswith(("flags", "features"))), "")

@@ -1,0 +1,5 @@
+"""From a user's table to numbers and back, and `NITSDensity`, the estimator that learns its density.
+
+files ↔ frames ↔ columns ↔ numbers. Imports `nits.model` and `nits.training`; the command line
+imports it.
+"""

@@ -1,0 +1,79 @@
+"""Orders of the columns: as named, or greedily, by how much the columns say of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+GREEDY = "greedy"
+
+RANKED = 20_000
+"""Rows whose ranks tell how columns depend on one another."""
+
+
+def positions(
+    order: Sequence[str | int] | str | None, names: list[str], rows: NDArray[Any]
+) -> list[int] | None:
+    """Returns the order as positions, from names, from "greedy", or None for the table's own.
+
+    rows: The numbers of these columns, shape (N, D), for a greedy order.
+    """
+    if order is None:
+        return None
+    if not isinstance(order, str):
+        return [position(key, names) for key in order]
+    if order != GREEDY:
+        raise ValueError(
+            f"order must list the columns or be {GREEDY!r}, but is {order!r}; list the columns."
+        )
+    return greedy(rows)
+
+
+def position(key: str | int, names: list[str]) -> int:
+    """Returns where a column stands, by its name or its number."""
+    if isinstance(key, int | np.integer) and 0 <= key < len(names):
+        return int(key)
+    if key not in names:
+        raise ValueError(
+            f"there is no column {key!r} among {', '.join(names)}; check the spelling."
+        )
+    return names.index(str(key))
+
+
+def greedy(rows: NDArray[Any]) -> list[int]:
+    """Returns an order in which each next column is the one that those before it say most of.
+
+    The first is the one that says most of any others. What is said is the share of the variance of
+    ranks that a straight line through the ranks before it explains. Holes say nothing.
+    """
+    some = np.asarray(rows[:: max(1, len(rows) // RANKED)])
+    linked = _correlations(np.stack([_ranks(column) for column in some.T], 1))
+    order = [int((linked**2).sum(0).argmax())]
+    while len(order) < len(linked):
+        said, rest = linked[np.ix_(order, order)], [k for k in range(len(linked)) if k not in order]
+        cross = linked[np.ix_(order, rest)]
+        explained = (cross * np.linalg.lstsq(said, cross, rcond=None)[0]).sum(0)
+        order.append(rest[int(explained.argmax())])
+    return order
+
+
+def _correlations(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns those between columns that need not vary: a constant is linked with itself only."""
+    centred = ranks - ranks.mean(0)
+    length = np.linalg.norm(centred, axis=0)
+    unit = centred / np.where(length > 0, length, 1.0)
+    linked: NDArray[np.float64] = unit.T @ unit
+    np.fill_diagonal(linked, 1.0)
+    return linked
+
+
+def _ranks(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Returns ranks, the same for the same values; that of a hole is the mean of all others."""
+    hole = np.isnan(column)
+    _, index, counts = np.unique(column[~hole], return_inverse=True, return_counts=True)
+    ranks = np.full(len(column), (np.count_nonzero(~hole) - 1) / 2)
+    ranks[~hole] = (np.cumsum(counts) - (counts + 1) / 2)[index]
+    return ranks

@@ -1,0 +1,107 @@
+"""A fitted `NITSDensity` as one file, in the layout of `nits.model.storage`: weights, quantiles, no training row."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+import nits
+from nits.model import storage
+from nits.model.joint import NITS
+from nits.model.reading import Reading
+from nits.model.whitened import Whitened
+from nits.tables.estimator import NITSDensity
+from nits.tables.schema import Schema
+
+
+def save(estimator: Any, path: str | Path) -> None:
+    """Writes a fitted estimator, under a temporary name first."""
+    tensors = {f"model.{name}": t.contiguous() for name, t in estimator.model_.state_dict().items()}
+    if estimator.context_reading_ is not None:
+        tensors["context.knots"] = estimator.context_reading_.knots.contiguous()
+    storage.write(path, tensors, description(estimator))
+
+
+def description(estimator: Any) -> dict[str, Any]:
+    """Returns all that a file says besides tensors: parameters, schema, sizes, and how training went."""
+    model, history = estimator.model_, estimator.history_
+    return {
+        "nits": nits.__version__,
+        "parameters": {
+            name: value for name, value in estimator.get_params().items() if _is_json(value)
+        },
+        "schema": estimator.schema_.to_dict(),
+        "context": estimator.context_schema_.to_dict(),
+        "features": _features(estimator),
+        "model": {
+            "hidden": len(model.weights.ranks),
+            "blocks": len(model.weights.inner) // 2,
+            "dropout": model.weights.dropout,
+            "order": model.order.tolist(),
+            "pnn": list(estimator.pnn),
+            "whiten": isinstance(model, Whitened),
+            "knots": estimator.knots_,
+        },
+        "training": history,
+        "held_out": estimator.held_out_,
+    }
+
+
+def _features(estimator: Any) -> dict[str, Any]:
+    names = getattr(estimator, "feature_names_in_", None)
+    return {"count": int(estimator.n_features_in_), "names": None if names is None else list(names)}
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
+    """Returns the estimator that a file describes."""
+    parameters = {name: storage.tuples(value) for name, value in about["parameters"].items()}
+    if parameters["support"] is not None:
+        parameters["support"] = {name: _ends(*ends) for name, ends in parameters["support"].items()}
+    estimator = NITSDensity(**parameters)
+    estimator.schema_ = Schema.from_dict(about["schema"])
+    estimator.context_schema_ = Schema.from_dict(about["context"])
+    estimator.knots_ = about["model"]["knots"]
+    estimator.history_, estimator.held_out_ = about["training"], about["held_out"]
+    estimator.n_features_in_ = about["features"]["count"]
+    if about["features"]["names"] is not None:
+        estimator.feature_names_in_ = np.array(about["features"]["names"], dtype=object)
+    _restore_model(estimator, tensors, about["model"])
+    return estimator
+
+
+def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, Any]) -> None:
+    pnn, knots = tuple(shape["pnn"]), shape["knots"]
+    read = [column.head(pnn, knots) for column in estimator.context_schema_.columns]
+    estimator.context_reading_ = Reading(read) if read else None
+    if estimator.context_reading_ is not None and "context.knots" in tensors:
+        estimator.context_reading_.knots.copy_(tensors["context.knots"])
+    estimator.model_ = (Whitened if shape.get("whiten") else NITS).mlp(
+        [column.head(pnn, knots) for column in estimator.schema_.columns],
+        hidden=shape["hidden"],
+        blocks=shape["blocks"],
+        dropout=shape["dropout"],
+        context=sum(head.inputs for head in read),
+        order=shape["order"],
+    )
+    state = {
+        name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")
+    }
+    estimator.model_.load_state_dict(state)
+    estimator.model_.eval()
+
+
+def _ends(low: float | None, high: float | None) -> tuple[float, float]:
+    return -math.inf if low is None else low, math.inf if high is None else high

@@ -1,0 +1,70 @@
+"""What an estimator accepts as a table and as sample weights: scikit-learn's rules, and ours beyond them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
+
+from nits.tables import frames
+from nits.tables.frames import Frame
+
+LEAST_ROWS = 2
+
+
+def checked_frame(estimator: Any, X: Any, *, reset: bool) -> Frame:
+    """Returns the columns of X, with the names or the number of columns that the estimator was fitted on."""
+    if _is_table(X):
+        frame = frames.read(X)
+        if frame.form in ("pandas", "polars") and not isinstance(X, dict):
+            _check_feature_names(estimator, X, reset=reset)
+            _check_n_features(estimator, X, reset=reset)
+        elif reset:  # columns of files and arrow tables are found by name, whatever else there is
+            estimator.n_features_in_ = len(frame.columns)
+            estimator.feature_names_in_ = np.array(list(frame.columns), dtype=object)
+        _refuse_few(frame, LEAST_ROWS if reset else 1)
+        return frame
+    least = LEAST_ROWS if reset else 1
+    return frames.read(
+        validate_data(
+            estimator, X, reset=reset, ensure_all_finite="allow-nan", ensure_min_samples=least
+        )
+    )
+
+
+def _is_table(X: Any) -> bool:
+    return isinstance(X, str | Path | dict) or type(X).__module__.partition(".")[0] in (
+        "pandas",
+        "polars",
+        "pyarrow",
+    )
+
+
+def _refuse_few(frame: Frame, least: int) -> None:
+    if not frame.columns:
+        raise ValueError("Found a table with 0 columns while a minimum of 1 is required; add one.")
+    if len(frame) < least:
+        raise ValueError(
+            f"Found array with {len(frame)} sample(s) while a minimum of {least} is required; bring more."
+        )
+
+
+def checked_weight(weight: Any, rows: int) -> NDArray[np.float32] | None:
+    """Returns weights of rows, or None."""
+    if weight is None:
+        return None
+    found = np.asarray(weight, np.float32)
+    if found.ndim == 0:
+        found = np.full(rows, found, np.float32)
+    if found.shape != (rows,):
+        raise ValueError(
+            f"sample_weight must have one number per row, {rows}, but has shape {found.shape}; extend it."
+        )
+    if not (np.isfinite(found).all() and (found >= 0).all() and found.sum() > 0):
+        raise ValueError(
+            "sample_weight must be finite, not negative and not zero throughout; correct it."
+        )
+    return found

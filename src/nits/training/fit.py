@@ -1,0 +1,91 @@
+"""Maximum likelihood: `fit` trains a model on rows and returns what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nits.model.joint import NITS
+from nits.training import memory, subnormal
+from nits.training.history import History
+from nits.training.loop import Run
+from nits.training.progress import Bar, Reporter, Silent
+from nits.training.recipe import Budget, Recipe
+from nits.training.rows import Array, Rows, checked, inside, refuse_degenerate, split
+
+
+def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the method are in Recipe
+    model: NITS,
+    data: Array,
+    *,
+    validation: Array | Rows | float = 0.1,
+    context: Array | None = None,
+    sample_weight: Array | None = None,
+    recipe: Recipe | None = None,
+    max_epochs: int | None = None,
+    max_steps: int | None = None,
+    max_minutes: float | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_minutes: float = 3.0,
+    resume: str | Path | None = None,
+    seed: int = 0,
+    compile: bool | None = None,
+    progress: bool = True,
+) -> History:
+    """Trains the model by maximum likelihood, in place, and returns the figures of the run.
+
+    data: Rows, shape (N, D); a tensor or an array, which may be memory-mapped. A density in float32
+        wants columns of ordinary size, so standardize them first.
+    validation: Rows to choose the best weights by (with their context as `Rows`), or a share of the
+        data.
+    max_epochs, max_steps, max_minutes: The budget, which a cosine is fitted to; 100 epochs by
+        default.
+    checkpoint: File to write every `checkpoint_minutes` and on Ctrl-C; `resume` takes it up again.
+    compile: Whether to compile the kernels; by default if it pays.
+    """
+    recipe = recipe or Recipe()
+    if max_epochs is None and max_steps is None and max_minutes is None:
+        max_epochs = 100
+    budget = Budget(max_epochs, max_steps, max_minutes)
+    rows = checked(model, Rows(data, context, sample_weight))
+    refuse_degenerate(model, rows)
+    train, held_out = _validation(model, rows, validation, seed)
+    with Bar() if progress else Silent() as reporter, memory.kept(), subnormal.flushed():
+        train, left_out = _inside(model, train, "training", reporter)
+        held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
+        run = Run(model, train, held_out, recipe, budget, seed)
+        run.history.outside = left_out
+        run.prepare(compile, resume)
+        place = None if checkpoint is None else Path(checkpoint)
+        try:
+            run.loop(reporter, place, checkpoint_minutes * 60)
+        except KeyboardInterrupt:
+            run.history.stopped = "interrupted"
+            reporter.notice("training was interrupted; the model has the best weights so far.")
+        if place is not None:
+            run.save(place)
+        run.finish()
+    return run.history
+
+
+def _validation(
+    model: NITS, rows: Rows, validation: Array | Rows | float, seed: int
+) -> tuple[Rows, Rows | None]:
+    if isinstance(validation, int | float):
+        return split(rows, float(validation), seed)
+    held_out = validation if isinstance(validation, Rows) else Rows(validation)
+    return rows, checked(model, held_out, "validation")
+
+
+def _inside(model: NITS, rows: Rows, name: str, reporter: Reporter) -> tuple[Rows, int]:
+    """Leaves out the rows at which the density is zero whatever the weights, and says how many they are."""
+    possible = inside(model, rows)
+    count = int((~possible).sum())
+    if count:
+        reporter.notice(
+            f"{count} of {len(rows)} {name} rows lie outside the support and are left out."
+        )
+    if count == len(rows):
+        raise ValueError(
+            f"all {count} {name} rows lie outside the support; widen low and high of the heads."
+        )
+    return (rows.subset(possible.nonzero().flatten()) if count else rows), count

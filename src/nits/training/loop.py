@@ -1,0 +1,269 @@
+"""One training run: its state, its loop, and how a checkpoint keeps it."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.utils import clip_grad_norm_
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+from nits.kernels import compiled
+from nits.model.joint import NITS
+from nits.training import checkpoint as files
+from nits.training.history import History
+from nits.training.likelihood import log_likelihood, mean_log_likelihood, start_from_data
+from nits.training.progress import Reporter
+from nits.training.recipe import SCHEDULE_FREE, Budget, Recipe
+from nits.training.rows import Batch, Rows, shuffled
+from nits.training.schedule_free import ScheduleFree
+
+VALIDATION_ROWS = 16384
+"""Validation rows looked at during training; all of them are at its end."""
+
+EVALUATIONS = 25
+"""Looks at validation during a budget in steps or minutes; one in epochs has one per epoch."""
+
+MAX_SKIPPED = 50
+"""Steps in a row with a gradient that is not finite before training gives up."""
+
+WORTH_COMPILING = 1.5e9
+"""PNN weights evaluated in a run from which the kernels' compile time pays for itself."""
+
+
+class Run:
+    """The state of one training run: what a checkpoint holds."""
+
+    def __init__(
+        self,
+        model: NITS,
+        train: Rows,
+        held_out: Rows | None,
+        recipe: Recipe,
+        budget: Budget,
+        seed: int,
+    ) -> None:
+        self.model, self.train, self.held_out = model, train, held_out
+        self.recipe, self.budget, self.seed = recipe, budget, seed
+        self.batch = min(recipe.batch_size, len(train))
+        self.per_epoch = max(1, len(train) // self.batch)
+        self.history = History()
+        self.step, self.seconds, self.best, self.since_best = 0, 0.0, -math.inf, 0
+        self.recent: list[float] = []
+        self.bad = 0  # steps skipped in a row
+        self.order = torch.empty(0)
+
+    def prepare(self, compile_: bool | None, resume: str | Path | None) -> None:
+        """Sets initial weights, or those of a checkpoint, and everything that follows them."""
+        if resume is None and self.recipe.start_from_data:
+            start_from_data(self.model, self.train)
+        self.average = copy.deepcopy(self.model).eval()
+        self.parameters = list(self.model.parameters())
+        self.averages = list(self.average.parameters())
+        self.optimizer = self._optimizer()
+        self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
+        if resume is not None:
+            self.load(Path(resume))
+        rows = 0 if self.held_out is None else min(len(self.held_out), VALIDATION_ROWS)
+        self.model.native = compile_ is not False
+        self.model.compiled = self.history.compiled = self._pays(
+            compile_, self._rows_planned(), 1.0
+        )
+        self.average.compiled = self.model.compiled and self._pays(
+            compile_, rows * EVALUATIONS, 0.3
+        )
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        rate, decay = self.recipe.learning_rate, self.recipe.weight_decay
+        if self.recipe.optimizer == SCHEDULE_FREE:
+            return ScheduleFree(self.parameters, self.averages, lr=rate, weight_decay=decay)
+        fused = self.parameters[0].device.type in ("cpu", "cuda")
+        return torch.optim.AdamW(self.parameters, lr=rate, weight_decay=decay, fused=fused)
+
+    def _rows_planned(self) -> float:
+        steps = self.budget.steps(self.per_epoch)
+        return math.inf if steps is None else steps * self.batch
+
+    def _pays(self, wanted: bool | None, rows: float, cost: float) -> bool:
+        """Returns whether compiling pays: decided by the size of the work, so that a run can be repeated."""
+        if wanted is not None:
+            return wanted and compiled.available()
+        enough = rows * sum(self.model.weights.outputs) * cost > WORTH_COMPILING
+        long = self.budget.max_minutes is None or self.budget.max_minutes >= 1
+        return enough and long and compiled.available()
+
+    def loop(self, reporter: Reporter, place: Path | None, save_every: float) -> None:
+        """Trains until the budget is used up or validation has stalled for too long."""
+        self.model.train()
+        begun, self.resumed = time.monotonic(), self.seconds
+        saved = shown = evaluated = begun
+        while not self.history.stopped:
+            self.seconds = self.resumed + time.monotonic() - begun
+            progress = self.budget.progress(self.step, self.seconds, self.per_epoch)
+            now = time.monotonic()
+            if self.recent and (progress >= 1 or self._due(now - evaluated)):
+                self.evaluate(now - evaluated)
+                evaluated = now = time.monotonic()
+            if progress >= 1 or self.since_best >= self.recipe.patience:
+                self.history.stopped = "budget" if progress >= 1 else "patience"
+                break
+            self.advance(progress)
+            if now - shown > 0.5:
+                reporter.update(
+                    progress, self._recent(), self._latest(), self._speed(now - evaluated)
+                )
+                shown = now
+            if place is not None and now - saved > save_every:
+                self.save(place)
+                saved = now
+        reporter.update(
+            1.0, self.history.train[-1], self._latest(), self.history.rows_per_second[-1]
+        )
+
+    def _due(self, seconds: float) -> bool:
+        """Returns whether to look at validation: by steps if the budget has any, else by the clock."""
+        steps = self.budget.steps(self.per_epoch)
+        if steps is None:
+            return seconds > max(2.0, 60 * float(self.budget.max_minutes or 0) / EVALUATIONS)
+        every = self.per_epoch if self.budget.max_steps is None else max(1, steps // EVALUATIONS)
+        return self.step % every == 0
+
+    def advance(self, progress: float) -> None:
+        """Takes one step; one whose loss or gradient is not finite is counted and skipped."""
+        rate = self.recipe.rate(self.step, progress, self.history.validation)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        batch = self._next_batch()
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.random.fork_rng(devices=[]):
+            # Dropout and hiding draw from the global generator: seeded here by the step, then put
+            # back.
+            torch.manual_seed(self.seed * 1_000_003 + self.step)
+            value = log_likelihood(self.model, batch, self.recipe.hide)
+        (-value).backward()
+        norm = clip_grad_norm_(self.parameters, self.recipe.clip)
+        self.step += 1
+        if math.isfinite(float(value.detach())) and math.isfinite(float(norm)):
+            self.optimizer.step()
+            self._average()
+            self.recent.append(float(value.detach()))
+            self.bad = 0
+        else:
+            self._skip()
+
+    def _skip(self) -> None:
+        self.history.skipped += 1
+        self.bad += 1
+        if self.bad >= MAX_SKIPPED:
+            raise RuntimeError(
+                f"{self.bad} steps in a row had a loss or gradient that is not finite; "
+                "try a lower learning_rate, a longer warm-up, or standardized columns without outliers."
+            )
+
+    def _average(self) -> None:
+        """Moves the average towards the weights; at first faster, so that it forgets where they started."""
+        if self.recipe.optimizer == SCHEDULE_FREE:  # which has done so itself
+            return
+        decay = min(self.recipe.average, self.step / (self.step + 10))
+        with torch.no_grad():
+            get_ema_multi_avg_fn(decay)(self.averages, self.parameters, None)
+
+    def _next_batch(self) -> Batch:
+        epoch, position = divmod(self.step, self.per_epoch)
+        if position == 0 or not len(self.order):
+            self.order = shuffled(len(self.train), self.seed, epoch)
+        index = self.order[position * self.batch : (position + 1) * self.batch]
+        return self.train.take(index, self.model.low)
+
+    def evaluate(self, seconds: float) -> None:
+        """Looks at validation with the averaged weights, and keeps them if they are the best so far."""
+        h = self.history
+        h.step.append(self.step)
+        h.epoch.append(self.step / self.per_epoch)
+        h.seconds.append(self.seconds)
+        h.train.append(self._recent())
+        h.learning_rate.append(self.optimizer.param_groups[0]["lr"])
+        h.rows_per_second.append(self._speed(seconds))
+        self.recent = []
+        if self.held_out is None:
+            return
+        some = self.held_out.subset(torch.arange(min(len(self.held_out), VALIDATION_ROWS)))
+        h.validation.append(mean_log_likelihood(self.average, some))
+        if h.validation[-1] > self.best:
+            self.best, self.since_best, h.best_step = h.validation[-1], 0, self.step
+            self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
+        else:
+            self.since_best += 1
+
+    def _recent(self) -> float:
+        return sum(self.recent) / len(self.recent) if self.recent else math.nan
+
+    def _latest(self) -> float | None:
+        return self.history.validation[-1] if self.history.validation else None
+
+    def _speed(self, seconds: float) -> float:
+        return len(self.recent) * self.batch / max(seconds, 1e-9)
+
+    def finish(self) -> None:
+        """Puts the best averaged weights, or the last ones without validation, into the model."""
+        state = self.average.state_dict() if self.held_out is None else self.best_state
+        self.model.load_state_dict(state)
+        self.model.eval()
+        if self.held_out is not None:
+            self.model.compiled = self.average.compiled
+            self.history.final_validation = mean_log_likelihood(self.model, self.held_out)
+        self.model.compiled = self.model.native = False
+
+    def _fingerprint(self) -> dict[str, Any]:
+        return {
+            "rows": len(self.train),
+            "seed": self.seed,
+            "recipe": repr(self.recipe),
+            "columns": self.model.columns,
+        }
+
+    def save(self, place: Path) -> None:
+        """Writes a checkpoint."""
+        states = {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "best": self.best_state,
+            "optimizer": files.optimizer_state(self.optimizer),
+        }
+        counters = {
+            name: getattr(self, name) for name in ("step", "seconds", "since_best", "recent", "bad")
+        }
+        best = None if self.best == -math.inf else self.best
+        files.write(
+            place,
+            states,
+            {
+                "fingerprint": self._fingerprint(),
+                "counters": counters,
+                "best": best,
+                "history": self.history.to_dict(),
+            },
+        )
+
+    def load(self, place: Path) -> None:
+        """Takes up a checkpoint of the same run."""
+        states, record = files.read(place)
+        for name, value in self._fingerprint().items():
+            if record["fingerprint"].get(name) != value:
+                was = record["fingerprint"].get(name)
+                raise ValueError(
+                    f"the checkpoint was made with {name}={was}, but this run has {value}; use the same."
+                )
+        self.model.load_state_dict(states["model"])
+        self.average.load_state_dict(states["average"])
+        self.best_state = states["best"]
+        files.load_optimizer(self.optimizer, states["optimizer"])
+        for name, value in record["counters"].items():
+            setattr(self, name, value)
+        self.best = -math.inf if record["best"] is None else record["best"]
+        self.history = History.from_dict(record["history"])
+        self.history.stopped = ""

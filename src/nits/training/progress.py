@@ -1,0 +1,132 @@
+"""Progress on stderr: the bar of a training run, and a count of rows."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol
+
+
+class Reporter(Protocol):
+    """Something that is told how training goes."""
+
+    def update(
+        self, progress: float, train: float, validation: float | None, rows_per_second: float
+    ) -> None:
+        """Takes the latest figures."""
+
+    def notice(self, text: str) -> None:
+        """Takes a sentence for the user."""
+
+    def __enter__(self) -> Reporter: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class Silent:
+    """Says nothing."""
+
+    def update(
+        self, progress: float, train: float, validation: float | None, rows_per_second: float
+    ) -> None:
+        """Ignores the figures."""
+
+    def notice(self, text: str) -> None:
+        """Ignores the sentence."""
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class Bar:
+    """A rich progress bar with train and validation nats, rows per second and time left."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self.bar = Progress(
+            TextColumn("training"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TextColumn("train {task.fields[train]} · validation {task.fields[validation]} nats"),
+            TextColumn("{task.fields[rate]} rows/s"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self.task = self.bar.add_task("", total=1.0, train="—", validation="—", rate="—")
+
+    def update(
+        self, progress: float, train: float, validation: float | None, rows_per_second: float
+    ) -> None:
+        """Redraws the bar."""
+        shown = "—" if validation is None else f"{validation:.3f}"
+        self.bar.update(
+            self.task,
+            completed=min(progress, 1.0),
+            train=f"{train:.3f}",
+            validation=shown,
+            rate=f"{rows_per_second:,.0f}",
+        )
+
+    def notice(self, text: str) -> None:
+        """Prints the sentence above the bar."""
+        self.bar.console.print(text, highlight=False)
+
+    def __enter__(self) -> Bar:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.bar.stop()
+
+
+class Counter:
+    """A count of rows that grows, with rows per second, and a bar if the total is known."""
+
+    def __init__(self, unit: str, *, quiet: bool, total: int | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        text = f"{{task.completed:,.0f}} {unit} · {{task.speed}} {unit}/s"
+        columns = (BarColumn(bar_width=24), TextColumn(text)) if total else (TextColumn(text),)
+        self.bar = Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True)
+        self.task = self.bar.add_task("", total=total)
+
+    def add(self, count: int) -> None:
+        """Counts some more."""
+        self.bar.advance(self.task, count)
+
+    def __enter__(self) -> Counter:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.bar.stop()

@@ -1,0 +1,179 @@
+"""Training rows: checked once, then handed out in shuffled batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nits.model.joint import NITS
+
+Array = Tensor | np.ndarray
+
+CHECK_ROWS = 65536
+"""How many rows are looked at together when data are checked: memory-mapped arrays are never loaded whole."""
+
+
+class Batch(NamedTuple):
+    """Rows for one step."""
+
+    x: Tensor
+    context: Tensor | None
+    weight: Tensor | None
+
+
+class Rows:
+    """N rows with their context and weights, in memory or memory-mapped.
+
+    x: Shape (N, D). context: Shape (N, C). weight: Shape (N,), not negative.
+    """
+
+    def __init__(self, x: Array, context: Array | None = None, weight: Array | None = None) -> None:
+        self.x, self.context, self.weight = x, context, weight
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, index: Tensor, like: Tensor) -> Batch:
+        """Returns the rows at an index, as tensors of the dtype and device of `like`."""
+        parts = (self.x, self.context, self.weight)
+        return Batch(*(None if part is None else _take(part, index).to(like) for part in parts))  # type: ignore[arg-type]
+
+    def subset(self, index: Tensor) -> Rows:
+        """Returns some of the rows, in memory."""
+        context, weight = (
+            None if part is None else _take(part, index) for part in (self.context, self.weight)
+        )
+        return Rows(_take(self.x, index), context, weight)
+
+    def batches(self, size: int, like: Tensor) -> Iterator[Batch]:
+        """Yields all rows in order."""
+        for start in range(0, len(self), size):
+            yield self.take(torch.arange(start, min(start + size, len(self))), like)
+
+
+def _take(part: Array, index: Tensor) -> Tensor:
+    if isinstance(part, Tensor):
+        return part[index.to(part.device)]
+    return torch.from_numpy(np.ascontiguousarray(part[index.numpy()]))
+
+
+def checked(model: NITS, rows: Rows, name: str = "data") -> Rows:
+    """Checks shapes, dtypes and values; raises one sentence that says what to do."""
+    x, width = rows.x, model.weights.context
+    if not isinstance(x, Tensor | np.ndarray) or x.ndim != 2 or x.shape[1] != model.columns:
+        got = tuple(x.shape) if isinstance(x, Tensor | np.ndarray) else type(x).__name__
+        raise ValueError(
+            f"{name} must be a tensor or array of shape (N, {model.columns}), but is {got}; reshape it."
+        )
+    kind = str(x.dtype).removeprefix("torch.")
+    if kind not in ("float32", "float64"):
+        raise TypeError(
+            f"{name} must be float32 or float64, but is {kind}; convert it, for integers too."
+        )
+    if (width > 0) != (rows.context is not None):
+        want = f"a context of {width} features" if width else "no context"
+        raise ValueError(
+            f"this model takes {want}, but {name} has {'one' if rows.context is not None else 'none'}."
+        )
+    for part, label in ((rows.context, "context"), (rows.weight, "sample_weight")):
+        if part is not None and len(part) != len(x):
+            raise ValueError(
+                f"{label} must have one row per row of {name}, {len(x)}, but has {len(part)}."
+            )
+    _refuse_nan(model, rows, name)
+    return rows
+
+
+def _slice(part: Array, start: int) -> Tensor:
+    rows = part[start : start + CHECK_ROWS]
+    return rows if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
+
+
+def _refuse_nan(model: NITS, rows: Rows, name: str) -> None:
+    missing, optional = 0, torch.tensor([head.optional for head in model.heads])
+    for start in range(0, len(rows), CHECK_ROWS):
+        part = _slice(rows.x, start).cpu()
+        missing += int((~torch.isfinite(part) & ~(torch.isnan(part) & optional)).any(1).sum())
+    if missing:
+        raise ValueError(
+            f"{name} has {missing} rows with NaN or infinite values, out of {len(rows)}; drop or fill them."
+        )
+
+
+def refuse_degenerate(model: NITS, rows: Rows) -> None:
+    """Refuses data from which no density follows: a single row, or a constant continuous column."""
+    if len(rows) < 2:
+        raise ValueError(
+            f"data must have at least 2 rows to learn from, but has {len(rows)}; bring more."
+        )
+    sample = model.described(spread(rows, 4096).to(model.low))
+    for i, head, column in zip(model.order.tolist(), model.ordered, sample, strict=True):
+        column = column[~torch.isnan(column)]
+        if not len(column):
+            continue
+        if (
+            head.kind[0] == "continuous"
+            and bool((column == column[0]).all())
+            and _is_constant(rows, i)
+        ):
+            value = float(column[0]) + 0.0
+            raise ValueError(
+                f"column {i} is constant at {value:g}, where a density would be infinite; drop it."
+            )
+
+
+def _is_constant(rows: Rows, column: int) -> bool:
+    seen: set[float] = set()
+    for start in range(0, len(rows), CHECK_ROWS):
+        part = _slice(rows.x, start)[:, column]
+        seen.update(part[~torch.isnan(part)].unique().tolist())
+        if len(seen) > 1:
+            return False
+    return True
+
+
+def spread(rows: Rows, count: int) -> Tensor:
+    """Returns up to `count` rows, evenly spread, a row as often as its weight says if there are weights."""
+    count = min(count, len(rows))
+    if rows.weight is None:
+        return _take(rows.x, torch.linspace(0, len(rows) - 1, count).long())
+    total = torch.as_tensor(rows.weight).double().cumsum(0)
+    levels = (torch.arange(count, dtype=torch.float64) + 0.5) / count * total[-1].cpu()
+    return _take(rows.x, torch.searchsorted(total.cpu(), levels).clamp(max=len(rows) - 1))
+
+
+def inside(model: NITS, rows: Rows) -> Tensor:
+    """Returns which rows lie in the support, shape (N,); at the others the density is zero."""
+    parts = [torch.empty(0, dtype=torch.bool)]
+    for start in range(0, len(rows), CHECK_ROWS):
+        x = model.described(_slice(rows.x, start).to(model.low))
+        possible = torch.cat(
+            [
+                run.head.possible(*(t[run.start : run.stop] for t in (x, model.low, model.high)))
+                for run in model.runs
+            ]
+        )
+        parts.append((possible | (torch.isnan(x) & model.optional)).all(0).cpu())
+    return torch.cat(parts)
+
+
+def split(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:
+    """Returns training and validation rows, drawn at random; no validation rows if there are too few."""
+    if not 0 <= fraction < 1:
+        raise ValueError(
+            f"validation must be rows or a share in [0, 1), but is {fraction}; 0.1 is usual."
+        )
+    count = int(len(rows) * fraction)
+    if count < 1 or len(rows) - count < 2:
+        return rows, None
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
+    return rows.subset(order[count:]), rows.subset(order[:count])
+
+
+def shuffled(count: int, seed: int, epoch: int) -> Tensor:
+    """Returns the order of the rows in an epoch: a function of the seed and the epoch alone."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))

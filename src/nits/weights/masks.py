@@ -1,0 +1,59 @@
+"""Who may look at whom: ranks of units, and the block lower-triangular shape that sorting by rank gives.
+
+A unit of rank r may depend on the columns at positions 0 … r − 1. So a unit may read a unit of its
+own or a lower rank, and the weights of the column at position p may be read off units of rank at
+most p.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Block(NamedTuple):
+    """Rows start … stop of a matrix, which read columns 0 … seen; before `before` no mask is needed."""
+
+    start: int
+    stop: int
+    before: int
+    seen: int
+
+
+def hidden_ranks(units: int, columns: int, *, context: bool) -> Tensor:
+    """Returns the ranks of hidden units, sorted and spread evenly: 1 … D − 1, and 0 if there is a context."""
+    least = 0 if context or columns == 1 else 1
+    choices = columns - least
+    return least + torch.arange(units) * choices // units
+
+
+def input_ranks(widths: tuple[int, ...]) -> Tensor:
+    """Returns the least rank that may read each input: one more than its column's position."""
+    return torch.repeat_interleave(torch.arange(len(widths)) + 1, torch.tensor(widths))
+
+
+def output_ranks(widths: tuple[int, ...]) -> Tensor:
+    """Returns the greatest rank that each output may read: its column's position."""
+    return torch.repeat_interleave(torch.arange(len(widths)), torch.tensor(widths))
+
+
+def mask(row_ranks: Tensor, column_ranks: Tensor) -> Tensor:
+    """Returns where a row may read a column: where its rank is at least the column's."""
+    return row_ranks.unsqueeze(1) >= column_ranks
+
+
+def blocks(row_ranks: Tensor, column_ranks: Tensor, count: int) -> tuple[Block, ...]:
+    """Cuts the rows into about `count` blocks, at changes of rank, with the columns each of them reads."""
+    rows = len(row_ranks)
+    cuts = [0, rows]
+    for k in range(1, count):
+        rank = row_ranks[rows * k // count]
+        cuts.append(int(torch.searchsorted(row_ranks, rank)))
+    cuts = sorted(set(cuts))
+    seen = [
+        int(torch.searchsorted(column_ranks, row_ranks[stop - 1], right=True)) for stop in cuts[1:]
+    ]
+    before = [0, *seen[:-1]]
+    return tuple(map(Block, cuts[:-1], cuts[1:], before, seen))
