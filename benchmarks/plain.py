@@ -25,7 +25,7 @@ def log_prob(model: NITS, x: Tensor) -> Tensor:
     layers, last = network.unpack(theta, hidden)
     weights = [(torch.exp(network.log_weights(A)), b) for A, b in layers]
     shares = torch.softmax(last, 0)
-    mass = increasing(model.high, weights, shares) - increasing(model.low, weights, shares)
+    mass = increasing(model.high, weights, shares) - increasing(model.like, weights, shares)
     return (torch.log(slope(values, weights, shares)) - torch.log(mass)).sum(0)
 
 

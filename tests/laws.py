@@ -29,8 +29,8 @@ def double(model: NITS) -> NITS:
 
 def some_context(model: NITS, n: int, seed: int = 100) -> Tensor | None:
     """Random context rows, if the model reads any."""
-    width = model.weights.context
-    return torch.randn(n, width, generator=seeded(seed)).to(model.low) if width else None
+    width = model.context_features
+    return torch.randn(n, width, generator=seeded(seed)).to(model.like) if width else None
 
 
 def some_rows(model: NITS, n: int, seed: int = 200) -> tuple[Tensor, Tensor | None]:
@@ -40,7 +40,7 @@ def some_rows(model: NITS, n: int, seed: int = 200) -> tuple[Tensor, Tensor | No
 
 
 def uniforms(model: NITS, n: int, seed: int = 300) -> Tensor:
-    return torch.rand(n, model.columns, generator=seeded(seed), dtype=torch.float64).to(model.low)
+    return torch.rand(n, model.columns, generator=seeded(seed), dtype=torch.float64).to(model.like)
 
 
 def discrete(model: NITS) -> Tensor:

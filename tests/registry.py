@@ -6,13 +6,17 @@ at zero.
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from nits import NITS, Whitened
+from nits import NITS, Dequantized, Mixture, Whitened
 from nits.heads import Atoms, Categorical, Continuous, Head, Integer, Quantized
+from nits.model.density import Density
 from nits.weights import ConvSize
+
+D = TypeVar("D", bound=Density)
 
 SMALL = (6, 5)
 
@@ -22,7 +26,7 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def randomized(make: Callable[[], NITS], seed: int, scale: float = 0.2) -> NITS:
+def randomized(make: Callable[[], D], seed: int, scale: float = 0.2) -> D:
     """Builds a model from a seed without touching the global generator, and moves its biases off zero."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -92,15 +96,25 @@ def mlp(heads: list[Head] | int, context: int = 0, order: list[int] | None = Non
     return NITS.mlp(heads, hidden=21, blocks=2, context=context, order=order)
 
 
-def whitened(heads: list[Head] | int, context: int = 0, order: list[int] | None = None) -> Whitened:
+def whitened(heads: list[Head] | int, context: int = 0, order: list[int] | None = None) -> Density:
     """A model of correlated columns."""
-    model = Whitened.mlp(heads, hidden=21, blocks=2, context=context, order=order)
+    model = Whitened(mlp(heads, context, order))
     mix = torch.eye(model.columns) + 0.25 * torch.randn(model.columns, model.columns)
     model.follow(torch.randn(100, model.columns) @ mix + 0.3)
     return model
 
 
-MODELS: dict[str, Callable[[], NITS]] = {
+def mixture(make: Callable[[], Density], weights: list[float]) -> Density:
+    """Members alike but for their weights."""
+    return Mixture([make() for _ in weights], weights)
+
+
+def dequantized(shape: tuple[int, int, int]) -> Density:
+    """Noisy pixels."""
+    return Dequantized(conv(shape, Continuous(0.0, 1.0, SMALL)), seed=0)
+
+
+MODELS: dict[str, Callable[[], Density]] = {
     "independent": lambda: randomized(lambda: NITS.independent(mixed_kinds()), 1),
     "mlp": lambda: randomized(lambda: mlp(real(4)), 2),
     "mlp-paper-heads": lambda: randomized(lambda: mlp(2), 3),
@@ -128,6 +142,17 @@ MODELS: dict[str, Callable[[], NITS]] = {
     ),
     "whitened": lambda: randomized(lambda: whitened(real(3)), 19),
     "whitened-context": lambda: randomized(lambda: whitened(real(4), 2, [2, 0, 3, 1]), 21),
+    "mixture": lambda: randomized(lambda: mixture(lambda: mlp(real(3)), [0.7, 0.3]), 22),
+    "mixture-tables": lambda: randomized(
+        lambda: mixture(lambda: mlp(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), [1, 1, 2]), 23
+    ),
+    "mixture-context": lambda: randomized(
+        lambda: mixture(lambda: mlp(mixed_supports(), context=2, order=[3, 0, 4, 2, 1]), [1, 1]), 24
+    ),
+    "mixture-whitened": lambda: randomized(
+        lambda: mixture(lambda: whitened(real(3), order=[2, 0, 1]), [1, 3]), 25
+    ),
+    "dequantized": lambda: randomized(lambda: dequantized((1, 2, 2)), 26),
     "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 10),
     "mlp-one-layer-pnn": lambda: randomized(lambda: mlp(real(3, (7,))), 11),
 }

@@ -1,6 +1,5 @@
 """Compiled kernels give the eager numbers; without a compiler one notice is given and all goes on."""
 
-import copy
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -10,9 +9,10 @@ import torch
 from torch import Tensor
 
 from laws import some_rows
-from nits import NITS
+from nits import kernels
 from nits.heads import Continuous, Head, Quantized
-from nits.kernels import compiled, native
+from nits.kernels import compiled
+from nits.model.density import Density
 from registry import MODELS, SMALL, mlp, randomized
 
 NOTICE = "no C\\+\\+ compiler was found"
@@ -28,7 +28,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
-    """Kernels as they are before compilation, so that blocks and gradients are tested within seconds."""
+    """torch.compile's kernels before compilation, and no others, so that tests take seconds."""
     made: list[object] = []
 
     def keep(function: object, *, dynamic: bool) -> object:
@@ -36,15 +36,14 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
         return function
 
     monkeypatch.setattr(torch, "compile", keep)
-    monkeypatch.setattr(compiled, "_kernels", {})
-    compiled._kernel.cache_clear()
     monkeypatch.setattr(compiled, "available", lambda: True)
-    monkeypatch.setattr(native, "usable", lambda theta: False)
-    yield made
+    compiled._kernel.cache_clear()
+    with kernels.using(native=False, compiled=True, training=True):
+        yield made
     compiled._kernel.cache_clear()
 
 
-def value_and_gradients(model: NITS, n: int) -> tuple[Tensor, list[Tensor]]:
+def value_and_gradients(model: Density, n: int) -> tuple[Tensor, list[Tensor]]:
     x, context = some_rows(model, n)
     x[0] = x[0].abs() + 1e6  # outside some supports, and far out in the others
     value = model.log_prob_per_column(x, context)
@@ -53,22 +52,21 @@ def value_and_gradients(model: NITS, n: int) -> tuple[Tensor, list[Tensor]]:
     return value.detach(), list(torch.autograd.grad((value * outer)[1:].sum(), parameters))
 
 
-def assert_same(model: NITS, n: int) -> None:
-    quick = copy.deepcopy(model)
-    quick.compiled = quick.native = True
-    (value, gradients), (eager, expected) = (
-        value_and_gradients(quick, n),
-        value_and_gradients(model, n),
-    )
+def assert_same(model: Density, n: int, ran: set[str]) -> None:
+    """What the kernels compute is what plain operations compute; `ran` is what has run with them."""
+    (value, gradients) = value_and_gradients(model, n)
+    with kernels.using(native=False, compiled=False):
+        eager, expected = value_and_gradients(model, n)
+        x, context = some_rows(model, n)
+        with torch.no_grad():
+            scores = model.log_prob(x, context)
+    assert kernels.current().ran >= ran
     torch.testing.assert_close(value, eager, rtol=1e-4, atol=1e-4)
     for got, wanted in zip(gradients, expected, strict=True):
         scale = wanted.abs().max().item()
         torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4 * scale + 1e-7)
-    x, context = some_rows(model, n)
     with torch.no_grad():
-        torch.testing.assert_close(
-            quick.log_prob(x, context), model.log_prob(x, context), rtol=1e-4, atol=1e-4
-        )
+        torch.testing.assert_close(model.log_prob(x, context), scores, rtol=1e-4, atol=1e-4)
 
 
 def test_a_missing_compiler_is_noticed_once(no_compiler: None) -> None:
@@ -83,10 +81,11 @@ def test_without_a_compiler_the_model_goes_on(no_compiler: None) -> None:
     model = MODELS["mlp"]()
     x, _ = some_rows(model, 5)
     expected = model.log_prob(x)
-    model.compiled = True
-    with pytest.warns(UserWarning, match=NOTICE):
+    with kernels.using(native=False, compiled=True, training=True) as ran:
+        with pytest.warns(UserWarning, match=NOTICE):
+            assert torch.equal(model.log_prob(x), expected)
         assert torch.equal(model.log_prob(x), expected)
-    assert torch.equal(model.log_prob(x), expected)
+    assert ran == {"plain"}
 
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++", "c++"])
@@ -100,24 +99,26 @@ def test_any_compiler_will_do(monkeypatch: pytest.MonkeyPatch, compiler: str) ->
 @pytest.mark.parametrize("n", [2, 127, 128, 129, 512, 1100])
 @pytest.mark.parametrize("name", ["mlp-supports", "mlp-quantized"])
 def test_blocks_change_nothing(uncompiled: list[object], name: str, n: int) -> None:
-    assert_same(MODELS[name](), n)
+    assert_same(MODELS[name](), n, {"compiled"})
     assert uncompiled
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_takes_the_kernels(uncompiled: list[object], name: str) -> None:
-    assert_same(MODELS[name](), 20)
-    assert bool(uncompiled) != name.startswith("independent")
+    independent = name.startswith("independent")  # whose weights are the same for all rows
+    assert_same(MODELS[name](), 20, {"plain"} if independent else {"compiled"})
+    assert bool(uncompiled) != independent
 
 
 def test_one_row_and_gradients_in_x_go_the_plain_way(uncompiled: list[object]) -> None:
     model = MODELS["mlp"]()
-    model.compiled = True
     x, _ = some_rows(model, 3)
-    model.log_prob(x[:1])
-    (gradient,) = torch.autograd.grad(model.log_prob(x.requires_grad_()).sum(), x)
+    uncompiled.clear()
+    with kernels.using() as ran:
+        model.log_prob(x[:1])
+        (gradient,) = torch.autograd.grad(model.log_prob(x.requires_grad_()).sum(), x)
     assert (gradient != 0).all()
-    assert not uncompiled
+    assert ran == {"plain"}
 
 
 def test_heads_of_one_kind_share_a_kernel(uncompiled: list[object]) -> None:
@@ -129,13 +130,15 @@ def test_heads_of_one_kind_share_a_kernel(uncompiled: list[object]) -> None:
         Quantized(0.0, 2.0, 4, SMALL),
         Quantized(0.0, 2.0, 5, SMALL),
     ]
-    assert_same(randomized(lambda: mlp(heads), 1), 20)
+    model = randomized(lambda: mlp(heads), 1)
+    with kernels.using(compiled=False):
+        some_rows(model, 20)
+    assert_same(model, 20, {"compiled"})
     assert len(uncompiled) == 2 * 2  # with the gradient and without, for densities and for masses
 
 
 def test_a_second_backward_gives_the_same(uncompiled: list[object]) -> None:
     model = MODELS["mlp"]()
-    model.compiled = True
     x, _ = some_rows(model, 4)
     loss, parameters = model.log_prob(x).sum(), [p for p in model.parameters() if p.numel()]
     once, again = (torch.autograd.grad(loss, parameters, retain_graph=True) for _ in range(2))
@@ -145,10 +148,9 @@ def test_a_second_backward_gives_the_same(uncompiled: list[object]) -> None:
 
 def test_second_derivatives_are_refused(uncompiled: list[object]) -> None:
     """The kernels know the first derivative only, and say so instead of leaving half of the second out."""
-    head = Continuous(hidden=(3,))
     theta = torch.linspace(-1, 1, 18).view(1, 9, 2).requires_grad_()
     ends = torch.tensor([[-torch.inf]]), torch.tensor([[torch.inf]])
-    prob = compiled.log_prob(head, theta, (torch.zeros(1, 2),), *ends).exp().sum()
+    prob = compiled.log_prob(theta, (torch.zeros(1, 2),), *ends, (3,)).exp().sum()
     (gradient,) = torch.autograd.grad(prob, theta, create_graph=True)
     with pytest.raises(RuntimeError, match=r"once_differentiable|not have been used in the graph"):
         torch.autograd.grad(gradient.sum(), theta)
@@ -156,15 +158,13 @@ def test_second_derivatives_are_refused(uncompiled: list[object]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp-supports", "mlp-quantized"])
-def test_compiled_kernels_give_the_eager_numbers(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(native, "usable", lambda theta: False)
-    for n in (20, 200, 1100):
-        assert_same(MODELS[name](), n)
+def test_compiled_kernels_give_the_eager_numbers(name: str) -> None:
+    with kernels.using(native=False, compiled=True, training=True):
+        for n in (20, 200, 1100):
+            assert_same(MODELS[name](), n, {"compiled"})
 
 
 @pytest.mark.slow
-def test_compiled_kernels_work_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "usable", lambda theta: False)
-    assert_same(MODELS["mlp-one-layer-pnn"]().double(), 130)
+def test_compiled_kernels_work_in_float64() -> None:
+    with kernels.using(native=False, compiled=True, training=True):
+        assert_same(MODELS["mlp-one-layer-pnn"]().double(), 130, {"compiled"})

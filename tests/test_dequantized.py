@@ -8,6 +8,7 @@ import torch
 
 from nits import NITS, Dequantized
 from nits.heads import Continuous, Quantized
+from nits.model.density import Density
 from nits.weights import CausalConv, ConvSize
 from registry import randomized, seeded
 
@@ -15,15 +16,21 @@ TINY = ConvSize(filters=5, blocks=2, dilations=(1,))
 
 
 def model(pnn: tuple[int, ...] = (6, 5), scale: float = 0.2) -> Dequantized:
-    make = lambda: Dequantized.conv((1, 2, 2), Continuous(0.0, 1.0, pnn), size=TINY)  # noqa: E731
-    found = randomized(make, 1, scale)
-    assert isinstance(found, Dequantized)
+    make = lambda: Dequantized(NITS.conv((1, 2, 2), Continuous(0.0, 1.0, pnn), size=TINY), seed=0)  # noqa: E731
+    return randomized(make, 1, scale)
+
+
+def inside(made: Density) -> NITS:
+    """The model of the pixels, without what makes noise around it."""
+    found = made.density if isinstance(made, Dequantized) else made
+    assert isinstance(found, NITS)
     return found
 
 
-def biases(made: NITS) -> torch.Tensor:
-    assert isinstance(made.weights, CausalConv)
-    return made.weights.theta.bias
+def biases(made: Density) -> torch.Tensor:
+    weights = inside(made).weights
+    assert isinstance(weights, CausalConv)
+    return weights.theta.bias
 
 
 def pixels(count: int) -> torch.Tensor:
@@ -48,16 +55,16 @@ def test_where_the_density_is_uniform_the_bound_is_exact_and_that_of_the_discret
 
 def test_the_bound_grows_with_the_draws_and_stays_below_the_probability() -> None:
     """One pixel's density and its bins' masses are the same PNN's: the bound's target is known."""
-    made = randomized(lambda: Dequantized.conv((1, 1, 1), Continuous(0.0, 1.0, (6,)), size=TINY), 2)
-    assert isinstance(made, Dequantized)
+    made = randomized(
+        lambda: Dequantized(NITS.conv((1, 1, 1), Continuous(0.0, 1.0, (6,)), size=TINY), seed=0), 2
+    )
     steep, centres = torch.full((6,), -7.0), torch.linspace(0.2, 0.8, 6)
-    made.weights.start_at(
+    inside(made).weights.start_at(
         torch.cat([steep, centres, torch.zeros(6)])
     )  # the density varies within a bin
     exact = NITS.conv((1, 1, 1), Quantized(0.0, 1.0, 256, (6,)), size=TINY)
-    exact.load_state_dict(made.state_dict())
+    exact.load_state_dict(inside(made).state_dict())
     x = torch.arange(256.0).unsqueeze(1).repeat(20, 1)
-    torch.manual_seed(0)
     with torch.no_grad():
         truth = float(exact.log_prob(x).mean())
         one, many = (float(made.bound(x, draws=draws).mean()) for draws in (1, 64))
@@ -68,23 +75,43 @@ def test_the_bound_grows_with_the_draws_and_stays_below_the_probability() -> Non
 
 def test_the_mean_probability_under_noise_is_the_probability() -> None:
     """Σ_x P(x) = 1 for P(x) = E ν(z) / 256^D, over all images of two pixels."""
-    made = randomized(lambda: Dequantized.conv((1, 1, 2), Continuous(0.0, 1.0, (4,)), size=TINY), 3)
-    torch.manual_seed(0)
+    made = randomized(
+        lambda: Dequantized(NITS.conv((1, 1, 2), Continuous(0.0, 1.0, (4,)), size=TINY), seed=0), 3
+    )
     x = torch.tensor(list(itertools.product(range(256), repeat=2)), dtype=torch.float32)
     with torch.no_grad():
         assert float(made.log_prob(x).exp().sum()) == pytest.approx(1, abs=0.02)
 
 
-def test_samples_are_pixels_and_given_ones_are_kept() -> None:
+def test_samples_have_noise_and_given_pixels_are_kept() -> None:
     made = model()
     given = torch.tensor([7.0, 250.0, math.nan, math.nan])
-    x = made.sample(50, generator=0, given=given)
-    assert ((x >= 0) & (x <= 255) & (x == x.floor())).all()
-    assert (x[:, :2] == given[:2]).all()
-    assert len(x[:, 2].unique()) > 10
+    y = made.sample(50, generator=0, given=given)
+    assert ((y >= 0) & (y < 256)).all()
+    assert (y[:, :2] == given[:2]).all()
+    assert (y[:, 2:] != y[:, 2:].floor()).all()
+    assert len(y[:, 2].floor().unique()) > 10
 
 
-@pytest.mark.parametrize("value", [-1.0, 256.0, 0.5, math.inf])
+def test_the_noise_is_the_models_own_and_can_be_repeated() -> None:
+    made = model()
+    x = pixels(20)
+    state = torch.get_rng_state()
+    once, again = made.log_prob(x), made.log_prob(x)
+    assert not torch.equal(once, again)
+    made.reseed(0)
+    assert torch.equal(made.log_prob(x), once)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_what_has_noise_already_is_taken_as_it_is() -> None:
+    made = model()
+    y = made.noisy(pixels(20))
+    assert torch.equal(made.log_prob(y), made.log_prob(y))
+    assert torch.equal(y.floor(), pixels(20))
+
+
+@pytest.mark.parametrize("value", [-1.0, -0.5, 256.0, math.inf])
 def test_what_is_no_pixel_is_impossible(value: float) -> None:
     x = torch.zeros(1, 4)
     x[0, 1] = value
@@ -93,4 +120,4 @@ def test_what_is_no_pixel_is_impossible(value: float) -> None:
 
 def test_other_columns_are_refused() -> None:
     with pytest.raises(ValueError, match=r"dequantized columns must be real ones on \[0, 1\]"):
-        Dequantized.mlp([Continuous()], hidden=8, blocks=1)
+        Dequantized(NITS.mlp([Continuous()], hidden=8, blocks=1))

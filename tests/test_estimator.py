@@ -180,7 +180,9 @@ def test_whitening_finds_columns_that_nearly_determine_one_another(tmp_path: Pat
     again = nits.load(tmp_path / "m.nits")
     assert np.array_equal(again.score_samples(x), white.score_samples(x))
     assert np.corrcoef(again.sample(300, random_state=0).T)[0, 3] > 0.99
-    with pytest.raises(ValueError, match="must be real ones without limits, atoms or holes"):
+    with pytest.raises(
+        ValueError, match="must be real ones without limits, atoms or missing values"
+    ):
         NITSDensity(whiten=True, support={"x0": (0.0, 99.0)}).fit(x)
 
 

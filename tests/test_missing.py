@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nits import NITS, fit
+from nits import NITS, fit, kernels
 from nits.heads import Categorical, Continuous
 from registry import SMALL, kinds_of_tables, mlp, randomized, seeded
 
@@ -43,7 +43,7 @@ def test_a_hidden_entry_keeps_its_own_likelihood(model: NITS) -> None:
     hidden = torch.zeros_like(whole, dtype=torch.bool)
     hidden[:, 4] = True
     full, part = model.log_prob_per_column(whole), model.log_prob_per_column(holes)
-    seen = model.log_prob_per_column(whole, hidden=hidden)
+    seen = model.log_prob_per_column(whole, withheld=hidden)
     torch.testing.assert_close(seen[:, 4], full[:, 4])
     torch.testing.assert_close(seen[:, 3], part[:, 3])
 
@@ -54,17 +54,12 @@ def test_gradients_are_finite_where_there_are_holes(model: NITS) -> None:
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
-def test_compiled_or_not_holes_are_the_same(model: NITS, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nits.kernels import compiled
-
-    monkeypatch.setattr(torch, "compile", lambda function, dynamic: function)
-    monkeypatch.setattr(compiled, "_kernels", {})
-    compiled._kernel.cache_clear()
+def test_kernels_or_not_holes_are_the_same(model: NITS) -> None:
     _, holes = with_holes(model, 20, [0, 4])
     plain = model.log_prob_per_column(holes)
-    model.compiled = True
-    torch.testing.assert_close(model.log_prob_per_column(holes), plain, rtol=1e-4, atol=1e-4)
-    compiled._kernel.cache_clear()
+    with kernels.using(training=True) as ran:
+        torch.testing.assert_close(model.log_prob_per_column(holes), plain, rtol=1e-4, atol=1e-4)
+    assert "native" in ran
 
 
 def test_columns_that_are_given_stay_and_the_rest_follows_its_conditional(model: NITS) -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nits import NITS
-from nits.heads import Continuous, Head, Quantized, pnn_head
+from nits import NITS, kernels
+from nits.heads import Continuous, Head, Quantized
 from nits.model import blocks
 from nits.pnn.distributions import private_generator
 from nits.weights import Independent, MaskedMLP
@@ -156,8 +156,8 @@ def test_hidden_layer_too_narrow_to_see_every_column_is_refused() -> None:
 @pytest.mark.parametrize("grad", [False, True])
 def test_no_rows(name: str, grad: bool) -> None:
     model = MODELS[name]()
-    x, context = torch.zeros(0, model.columns), torch.zeros(0, model.weights.context)
-    given = context if model.weights.context else None
+    x, context = torch.zeros(0, model.columns), torch.zeros(0, model.context_features)
+    given = context if model.context_features else None
     with torch.set_grad_enabled(grad):
         assert model.log_prob(x, given).shape == (0,)
         assert model.log_prob_per_column(x, given).shape == x.shape
@@ -318,15 +318,15 @@ def test_chunks_are_whole_blocks_of_the_kernels() -> None:
     assert blocks.rows_at_once(2**26) == 64
 
 
-def test_runs_are_cut_into_pieces_that_stay_in_the_cache() -> None:
+def test_groups_are_cut_into_pieces_that_stay_in_the_cache() -> None:
     """63 columns of 320 weights, 1,024 rows: two at a time, and the last three; all in order."""
-    whole = tuple(blocks.runs([Continuous()] * 63))
+    whole = tuple(blocks.groups([Continuous()] * 63))
     cut = list(blocks.pieces(whole, 1024 * 4))
     assert [piece.stop - piece.start for piece in cut] == [2] * 30 + [3]
     assert [piece.start for piece in cut] == list(range(0, 62, 2))
     assert sum(piece.weights for piece in cut) == whole[0].weights
     assert list(blocks.pieces(whole, 4)) == list(whole)  # a single row
-    alone = tuple(blocks.runs([Continuous()]))
+    alone = tuple(blocks.groups([Continuous()]))
     assert list(blocks.pieces(alone, 2**20)) == list(alone)
 
 
@@ -335,6 +335,6 @@ def test_columns_are_evaluated_a_few_at_a_time() -> None:
     model = MODELS["independent"]()
     x = model.sample(50, generator=1)
     whole = model.log_prob_per_column(x), model.to_uniform(x)
-    with mock.patch.object(pnn_head, "PNNS_AT_ONCE", 1):
+    with mock.patch.object(kernels, "PNNS_AT_ONCE", 1):
         single = model.log_prob_per_column(x), model.to_uniform(x)
     torch.testing.assert_close(single, whole)

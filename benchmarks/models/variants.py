@@ -101,7 +101,7 @@ class Growing(Run):
             )
         index = self.order[self.begun : self.begun + self.size]
         self.begun, self.read = self.begun + self.size, self.read + self.size
-        return self.train.take(index, self.model.low)
+        return self.train.take(index, self.model.like)
 
     def evaluate(self, seconds: float) -> None:
         """Counts the rows that were read."""

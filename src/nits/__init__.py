@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nits.model.joint import NITS
     from nits.model.mixture import Mixture
     from nits.model.whitened import Whitened
-    from nits.persistence import load
+    from nits.persistence import load, save
     from nits.pnn.distributions import PNN, QuantizedPNN
     from nits.pnn.network import parameters as pnn_parameters
     from nits.tables.estimator import NITSDensity
@@ -38,6 +38,7 @@ __all__ = [
     "heads",
     "load",
     "pnn_parameters",
+    "save",
     "weights",
 ]
 
@@ -56,6 +57,7 @@ _PLACES = {
     "Whitened": "model.whitened",
     "fit": "training.fit",
     "load": "persistence",
+    "save": "persistence",
     "pnn_parameters": "pnn.network",
 }
 

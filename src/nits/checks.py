@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
 
 def hidden(widths: Sequence[int]) -> tuple[int, ...]:
     """Checks the widths of a PNN's hidden layers."""
@@ -202,8 +204,13 @@ def positive(name: str, n: int) -> None:
         raise ValueError(f"{name} must be a positive integer, but is {n!r}; ask for at least one.")
 
 
-def rows(name: str, value: Tensor, columns: int, like: Tensor) -> Tensor:
-    """Checks rows for a model: shape (N, D) and the dtype of its weights."""
+def rows(name: str, value: Tensor, columns: int, like: Tensor, *, whole: bool = False) -> Tensor:
+    """Checks rows for a model: shape (N, D) and the dtype of its weights.
+
+    whole: Whether integers are taken too, as those of columns that hold nothing else.
+    """
+    if whole and isinstance(value, Tensor) and value.dtype in INTEGERS:
+        value = value.to(like.dtype)
     value = real(name, value)
     if value.dim() != 2 or value.shape[1] != columns:
         got = f"{value.shape[1]} columns" if value.dim() == 2 else f"shape {tuple(value.shape)}"

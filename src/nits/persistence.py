@@ -10,6 +10,15 @@ from torch import Tensor
 from nits.model import storage
 
 
+def save(model: Any, path: str | Path) -> None:
+    """Writes a density or a fitted estimator to one file."""
+    if not hasattr(model, "save"):
+        raise TypeError(
+            f"save takes a density or a fitted estimator of nits, but got a {type(model).__name__}."
+        )
+    model.save(path)
+
+
 def load(path: str | Path) -> Any:
     """Reads a model that was saved; executes nothing."""
     path = Path(path)
@@ -23,6 +32,10 @@ def load(path: str | Path) -> Any:
 
 
 def _restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> Any:
+    if about.get("kind") == "density":
+        from nits.model import persistence as densities
+
+        return densities.restored(tensors, about)
     if about.get("kind") == "images":
         from nits.images import persistence as images
 

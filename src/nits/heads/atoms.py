@@ -60,26 +60,26 @@ class Atoms(Head):
         return ("atoms", self.values, self.hidden)
 
     def _parts(self, given: Given) -> tuple[Tensor, Given]:
-        """Returns the logits, shape (K + 1, *), and what is given of the rest."""
-        logits, theta = given.theta.split([len(self.values) + 1, self.rest.weights])
+        """Returns the logits, shape (*, K + 1, N), and what is given of the rest."""
+        logits, theta = given.theta.split([len(self.values) + 1, self.rest.weights], -2)
         return logits, given._replace(theta=theta)
 
     def _is_atom(self, x: Tensor) -> Tensor:
-        """Returns which atom x is, shape (K, *)."""
-        return x == self._atoms(x)
+        """Returns which atom x, shape (*, N), is, shape (*, K, N)."""
+        return x.unsqueeze(-2) == self._atoms(x)
 
     def _atoms(self, x: Tensor) -> Tensor:
-        """Returns the atoms, shape (K, 1 …), to be compared with x."""
-        return torch.tensor(self.values, dtype=x.dtype, device=x.device).view(
-            -1, *(1 for _ in x.shape)
-        )
+        """Returns the atoms, shape (K, 1), to be compared with x."""
+        return torch.tensor(self.values, dtype=x.dtype, device=x.device).unsqueeze(-1)
 
-    def log_prob(self, given: Given, x: Tensor) -> Tensor:
+    def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
         """Returns the logarithm of (17)."""
         logits, rest = self._parts(given)
-        logits, here = logits.log_softmax(0).expand(-1, *x.shape), self._is_atom(x)
-        at_atom = logits[:-1].masked_fill(~here, 0.0).sum(0)
-        return torch.where(here.any(0), at_atom, logits[-1] + self.rest.log_prob(rest, x))
+        here = self._is_atom(x)
+        logits = logits.log_softmax(-2)
+        at_atom = torch.where(here, logits[..., :-1, :], 0.0).sum(-2)
+        elsewhere = logits[..., -1, :] + self.rest.log_prob_inside(rest, x)
+        return torch.where(here.any(-2), at_atom, elsewhere)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns whether low ≤ x ≤ high and x is finite."""
@@ -87,35 +87,39 @@ class Atoms(Head):
 
     def to_uniform(self, given: Given, x: Tensor) -> Tensor:
         """Returns P(X < x), and half of its own probability if it is an atom."""
-        own = (given.theta[: len(self.values) + 1].softmax(0)[:-1] * self._is_atom(x)).sum(0)
+        logits, _ = self._parts(given)
+        own = (logits.softmax(-2)[..., :-1, :] * self._is_atom(x)).sum(-2)
         return self.cdf(given, x) - own / 2
 
     def cdf(self, given: Given, x: Tensor) -> Tensor:
         """Returns the probability of the rest up to x, and of the atoms up to x."""
         logits, rest = self._parts(given)
-        share = logits.softmax(0).expand(-1, *x.shape)
-        counted = (self._atoms(x) <= x).to(x.dtype)
-        below = share[-1] * self.rest.cdf(rest, x) + (share[:-1] * counted).sum(0)
+        share = logits.softmax(-2)
+        counted = (self._atoms(x) <= x.unsqueeze(-2)).to(x.dtype)
+        atoms = (share[..., :-1, :] * counted).sum(-2)
+        below = share[..., -1, :] * self.rest.cdf(rest, x) + atoms
         return below.clamp(max=1)  # the shares sum to one to rounding only
 
     def from_uniform(self, given: Given, u: Tensor) -> Tensor:
         """Returns the value at probability u: an atom where the distribution function jumps past it."""
         logits, rest = self._parts(given)
-        share = logits.softmax(0).expand(-1, *u.shape)
-        before, passed, x = torch.zeros_like(u), torch.zeros_like(u), torch.full_like(u, torch.nan)
-        for value, mass in zip(self.values, share[:-1], strict=True):
+        share = logits.softmax(-2)
+        before, passed = torch.zeros_like(u), torch.zeros_like(u)
+        x = torch.full_like(u, torch.nan)
+        for value, mass in zip(self.values, share[..., :-1, :].unbind(-2), strict=True):
             at = torch.full_like(u, value)
-            start = share[-1] * self.rest.cdf(rest, at) + before
+            start = share[..., -1, :] * self.rest.cdf(rest, at) + before
             before = before + mass
             x = torch.where((u >= start) & (u < start + mass), at, x)
             passed = torch.where(u >= start + mass, before, passed)
-        inner = ((u - passed) / share[-1]).clamp(0, 1)
+        inner = ((u - passed) / share[..., -1, :]).clamp(0, 1)
         drawn = self.rest.from_uniform(rest, inner)
         return torch.where(torch.isnan(x) & ~torch.isnan(u), drawn, x)
 
     def features(self, x: Tensor, knots: Tensor) -> Tensor:
         """The value, its hats, and the atoms."""
-        return torch.cat([hats.features(x, knots), self._is_atom(x).to(x.dtype)])
+        atoms = self._is_atom(x).movedim(-2, 0).to(x.dtype)
+        return torch.cat([hats.features(x, knots), atoms])
 
     def even_knots(self) -> Tensor:
         """Evenly spread knots."""
@@ -134,10 +138,10 @@ class Atoms(Head):
     def initial(self, x: Tensor) -> Tensor:
         """Returns the shares of the atoms, and weights that follow the quantiles of the rest."""
         here, others = self._is_atom(x), self._others(x)
-        counts = torch.cat([here.sum(-1), (~here.any(0)).sum().reshape(1)]).to(x.dtype) + 0.5
+        counts = torch.cat([here.sum(-1), (~here.any(-2)).sum().reshape(1)]).to(x.dtype) + 0.5
         return torch.cat([torch.log(counts / counts.sum()), self.rest.initial(others)])
 
     def _others(self, x: Tensor) -> Tensor:
         """Returns the values that are no atoms, or all if there is no other."""
-        rest = x[~self._is_atom(x).any(0)]
+        rest = x[~self._is_atom(x).any(-2)]
         return rest if len(rest) > 1 else x

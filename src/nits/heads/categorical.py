@@ -52,12 +52,14 @@ class Categorical(Head):
         """Categorical heads with the same number of levels go together."""
         return ("categorical", self.levels)
 
-    def log_prob(self, given: Given, x: Tensor) -> Tensor:
+    @property
+    def discrete(self) -> bool:
+        """Whether values are whole numbers: they are."""
+        return True
+
+    def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
         """Returns log P(x) = log softmax(θ)_x."""
-        logits = given.theta.log_softmax(0).expand(-1, *x.shape)
-        return logits.gather(0, self._index(x).unsqueeze(0)).squeeze(0) + 0 * x.masked_fill(
-            x.isinf(), 0.0
-        )
+        return self._at(given.theta.log_softmax(-2), x)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns whether x is an integer in 0 … levels − 1."""
@@ -65,24 +67,18 @@ class Categorical(Head):
 
     def to_uniform(self, given: Given, x: Tensor) -> Tensor:
         """Returns the probability of the levels before x, and half of its own."""
-        share = given.theta.softmax(0)
-        middle = (share.cumsum(0) - share / 2).expand(-1, *x.shape)
-        return middle.gather(0, self._index(x).unsqueeze(0)).squeeze(0) + 0 * x.masked_fill(
-            x.isinf(), 0.0
-        )
+        share = given.theta.softmax(-2)
+        return self._at(share.cumsum(-2) - share / 2, x)
 
     def cdf(self, given: Given, x: Tensor) -> Tensor:
         """Returns the probability of the levels up to ⌊x⌋."""
-        below = given.theta.softmax(0).cumsum(0).expand(-1, *x.shape)
-        found = below.gather(0, self._index(x.floor()).unsqueeze(0)).squeeze(0)
-        return found.masked_fill(x < 0, 0.0).masked_fill(
-            x >= self.levels - 1, 1.0
-        ) + 0 * x.nan_to_num(posinf=0, neginf=0)
+        found = self._at(given.theta.softmax(-2).cumsum(-2), x.floor())
+        return found.masked_fill(x < 0, 0.0).masked_fill(x >= self.levels - 1, 1.0)
 
     def from_uniform(self, given: Given, u: Tensor) -> Tensor:
         """Returns the first level up to which the probability reaches u."""
-        below = given.theta.softmax(0).cumsum(0)[:-1]
-        found = (below.expand(-1, *u.shape) < u).sum(0).to(u.dtype)
+        below = given.theta.softmax(-2).cumsum(-2)[..., :-1, :]
+        found = (below < u.unsqueeze(-2)).sum(-2).to(u.dtype)
         return found.masked_fill(torch.isnan(u), torch.nan)
 
     def features(self, x: Tensor, knots: Tensor) -> Tensor:
@@ -112,3 +108,9 @@ class Categorical(Head):
 
     def _index(self, x: Tensor) -> Tensor:
         return torch.nan_to_num(x).clamp(0, self.levels - 1).long()
+
+    def _at(self, table: Tensor, x: Tensor) -> Tensor:
+        """Returns the entries of a table, one per level, at levels x; NaN stays NaN."""
+        index = self._index(x).unsqueeze(-2)
+        found = table.expand(*table.shape[:-1], x.shape[-1]).gather(-2, index).squeeze(-2)
+        return found.masked_fill(torch.isnan(x), torch.nan)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nits import checks
 from nits.heads.pnn_head import PNNHead
-from nits.pnn import initial, network
+from nits.pnn import initial
 from nits.pnn.distributions import PNN
 
 
@@ -38,11 +38,6 @@ class Continuous(PNNHead):
         """Continuous heads with the same hidden layers go together."""
         return ("continuous", self.hidden)
 
-    @property
-    def kernel(self) -> tuple[object, ...]:
-        """Densities at a point."""
-        return ("density", self.hidden)
-
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """One point: x itself, or the nearest end if it lies outside."""
         return (self.upper(x, low, high),)
@@ -50,10 +45,6 @@ class Continuous(PNNHead):
     def upper(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns x itself, or the nearest end if it lies outside."""
         return torch.minimum(torch.maximum(x, low), high)
-
-    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
-        """Returns log ν(x), equation (5)."""
-        return network.log_density(at, *points)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns whether low ≤ x ≤ high and x is finite."""

@@ -31,17 +31,18 @@ class ColumnDistribution(Distribution):
         """Returns the log-probability or log-density of values, shape (*sample, *batch)."""
         x, given = self._expanded(checks.real("x", value, self.theta))
         impossible = ~self.head.possible(x, given.low, given.high) & ~torch.isnan(x)
-        return self.head.log_prob(given, x).masked_fill(impossible, -torch.inf)
+        found = self.head.log_prob_inside(given, x).masked_fill(impossible, -torch.inf)
+        return found.reshape(self._shape(value))
 
     def cdf(self, value: Tensor) -> Tensor:
         """Returns P(X ≤ x)."""
         x, given = self._expanded(checks.real("x", value, self.theta))
-        return self.head.cdf(given, x)
+        return self.head.cdf(given, x).reshape(self._shape(value))
 
     def icdf(self, value: Tensor) -> Tensor:
         """Returns the value at probability u."""
         u, given = self._expanded(checks.probability(checks.real("u", value, self.theta)))
-        return self.head.from_uniform(given, u)
+        return self.head.from_uniform(given, u).reshape(self._shape(value))
 
     def sample(
         self,
@@ -54,11 +55,14 @@ class ColumnDistribution(Distribution):
             return self.icdf(uniform(shape, self.theta, generator))
 
     def _expanded(self, x: Tensor) -> tuple[Tensor, Given]:
-        """Returns values and weights with the same shape behind the weights' first dimension."""
-        shape = torch.broadcast_shapes(x.shape, self.batch_shape)
-        theta, low, high, _ = self.given
-        extra = len(shape) - len(self.batch_shape)
-        theta = theta.reshape(len(theta), *(1 for _ in range(extra)), *self.batch_shape)
-        return x.expand(shape), Given(
-            theta.expand(-1, *shape), low.expand(shape), high.expand(shape)
-        )
+        """Returns values, shape (S, B), and weights, shape (S, P, B), for S samples of B conditionals."""
+        count = self.batch_shape.numel()
+        samples = torch.broadcast_shapes(x.shape, self.batch_shape).numel() // max(count, 1)
+        theta, low, high = self.given
+        ends = (end.reshape(1, count).expand(samples, -1) for end in (low, high))
+        given = Given(theta.reshape(-1, count).expand(samples, -1, -1), *ends)
+        return x.expand(*self._shape(x)).reshape(samples, count), given
+
+    def _shape(self, x: Tensor) -> torch.Size:
+        shape: torch.Size = torch.broadcast_shapes(x.shape, self.batch_shape)
+        return shape

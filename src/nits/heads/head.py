@@ -1,6 +1,6 @@
 """What every kind of column has: a number of weights, features to be read, a distribution given its weights.
 
-All tensors are weights-first: theta has shape (P, *), a column's values shape (*).
+Values of g columns have shape (g, N) and their weights (g, P, N); of one column (N,) and (P, N).
 """
 
 from __future__ import annotations
@@ -12,33 +12,17 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from nits.kernels import compiled
-
-
-class Kernels(NamedTuple):
-    """By what PNNs may be evaluated besides plain operations on tensors."""
-
-    native: bool = False  # our own kernels, on a processor
-    compiled: bool = False  # those of torch.compile, which take a while to be made
-
-    @classmethod
-    def allowed(cls, native: bool, compile_: bool) -> Kernels:
-        """Returns what a model may use now: where no gradient is recorded our own kernels always."""
-        if torch.compiler.is_compiling():
-            return PLAIN
-        return cls(native or not torch.is_grad_enabled(), compile_ and compiled.available())
-
-
-PLAIN = Kernels()
-
 
 class Given(NamedTuple):
-    """The weights of conditional distributions, shape (P, *), and the ends of their supports."""
+    """The weights of conditional distributions and the ends of their supports.
+
+    theta: Shape (g, P, N) for g columns and N rows, or (P, N) for one column; N may be 1.
+    low, high: Broadcast to the values, shape (g, N) or (N,).
+    """
 
     theta: Tensor
     low: Tensor
     high: Tensor
-    kernels: Kernels = PLAIN
 
 
 class Head(ABC):
@@ -80,9 +64,25 @@ class Head(ABC):
     def kind(self) -> tuple[object, ...]:
         """What two heads must share to be evaluated together."""
 
-    @abstractmethod
+    @property
+    def discrete(self) -> bool:
+        """Whether values are whole numbers, each with a probability."""
+        return False
+
     def log_prob(self, given: Given, x: Tensor) -> Tensor:
-        """Returns the log-probability or log-density of x; any finite number where x is impossible."""
+        """Returns the log-probability or log-density of x: impossible is −inf, and NaN stays NaN.
+
+        Where the column may be missing, NaN is that, and has no likelihood: 0.
+        """
+        missing = torch.isnan(x)
+        known = x.masked_fill(missing, 0.0) if self.optional else x
+        impossible = ~self.possible(known, given.low, given.high) & ~missing
+        found = self.log_prob_inside(given, known).masked_fill(impossible, -torch.inf)
+        return found.masked_fill(missing, 0.0) if self.optional else found
+
+    @abstractmethod
+    def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
+        """Returns the same for values that are possible; any finite number for others."""
 
     @abstractmethod
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:

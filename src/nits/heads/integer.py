@@ -11,7 +11,7 @@ from torch import Tensor
 from nits import checks
 from nits.heads.distribution import ColumnDistribution
 from nits.heads.pnn_head import PNNHead
-from nits.pnn import initial, network
+from nits.pnn import initial
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Integer(PNNHead):
         return ("integer", self.hidden, self.least, self.greatest, self.shift, self.scale)
 
     @property
-    def kernel(self) -> tuple[object, ...]:
-        """Masses between two points."""
-        return ("mass", self.hidden)
+    def discrete(self) -> bool:
+        """Whether values are whole numbers: they are."""
+        return True
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Two points: the edges of the interval."""
@@ -75,10 +75,6 @@ class Integer(PNNHead):
     def _inner(self) -> float:
         """An integer that can be."""
         return min(max(round(self.shift), self.least), self.greatest)
-
-    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
-        """Returns log P(k), equation (6)."""
-        return network.log_mass(at, *points)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns whether x is an integer from least to greatest."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nits import checks
 from nits.heads.pnn_head import PNNHead
-from nits.pnn import initial, network
+from nits.pnn import initial
 from nits.pnn.distributions import QuantizedPNN
 
 
@@ -36,9 +36,9 @@ class Quantized(PNNHead):
         return ("quantized", self.hidden, self.bins)
 
     @property
-    def kernel(self) -> tuple[object, ...]:
-        """Masses between two points."""
-        return ("mass", self.hidden)
+    def discrete(self) -> bool:
+        """Whether values are whole numbers: they are."""
+        return True
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Two points: the edges of the bin."""
@@ -48,10 +48,6 @@ class Quantized(PNNHead):
     def upper(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns the upper edge of the bin ⌊x⌋."""
         return self._edge((x.floor() + 1).clamp(0, self.bins), low, high)
-
-    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
-        """Returns log P(k), equation (6)."""
-        return network.log_mass(at, *points)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns whether x is an integer in 0 … bins − 1."""

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nits import checks
+from nits.chunks import slices
 from nits.heads import Continuous, Quantized
 from nits.images import arrays
 from nits.images.dequantized import LEVELS, Dequantized
+from nits.model.density import Density
 from nits.model.joint import NITS
 from nits.training.fit import fit as train
 from nits.training.recipe import Recipe
@@ -100,20 +102,19 @@ class NITSImages:
         size = SIZES[self.size] if isinstance(self.size, str) else self.size
         return size if self.dropout is None else size._replace(dropout=self.dropout)
 
-    def _built(self, size: ConvSize, context: int) -> NITS:
+    def _built(self, size: ConvSize, context: int) -> Density:
         """Returns the untrained model."""
         if self.dequantize not in (None, "uniform"):
             raise ValueError(f'dequantize must be None or "uniform", but is {self.dequantize!r}.')
         if self.dequantize is None:
-            head = Quantized(0.0, 1.0, self.levels, self.pnn)
-            return NITS.conv(self.shape_, head, size=size, context=context)
+            pixel = Quantized(0.0, 1.0, self.levels, self.pnn)
+            return NITS.conv(self.shape_, pixel, size=size, context=context)
         if self.levels != LEVELS:
             raise ValueError(
                 f"pixels with noise must have {LEVELS} levels, but have {self.levels}."
             )
-        return Dequantized.conv(
-            self.shape_, Continuous(0.0, 1.0, self.pnn), size=size, context=context
-        )
+        head = Continuous(0.0, 1.0, self.pnn)
+        return Dequantized(NITS.conv(self.shape_, head, size=size, context=context))
 
     @property
     def _classes(self) -> NDArray[Any]:
@@ -185,9 +186,10 @@ class NITSImages:
         self._check_fitted()
         rows = arrays.rows(arrays.read(images, self.shape_, self.levels))
         context = self._context(labels, len(rows))
-        starts = range(0, len(rows), SCORED_AT_ONCE)
-        pieces = [slice(start, start + SCORED_AT_ONCE) for start in starts]
-        return [(rows[piece], None if context is None else context[piece]) for piece in pieces]
+        return [
+            (rows[some], None if context is None else context[some])
+            for some in slices(len(rows), SCORED_AT_ONCE)
+        ]
 
     def bits_per_dim(self, images: Any, labels: Any = None, draws: int = 8) -> float:
         """Returns the mean of −log₂ P per pixel and channel; with dequantize, an upper bound."""
@@ -208,7 +210,7 @@ class NITSImages:
         checks.positive("n_samples", n_samples)
         context = self._context(labels, n_samples)
         drawn = self.model_.sample(n_samples, context, _seed(random_state))
-        return arrays.pictures(drawn, self.shape_).astype(np.uint8)
+        return self._pixels(drawn)
 
     def complete(
         self, images: Any, mask: Any, random_state: int | None = None, labels: Any = None
@@ -223,7 +225,12 @@ class NITSImages:
         given = arrays.rows(pixels).masked_fill(~known, math.nan)
         context = self._context(labels, len(given))
         drawn = self.model_.sample(len(given), context, _seed(random_state), given=given)
-        return arrays.pictures(drawn, self.shape_).astype(np.uint8)
+        return self._pixels(drawn)
+
+    def _pixels(self, drawn: Tensor) -> NDArray[np.uint8]:
+        """Returns rows as images; noise, if there is any, is what lies behind the point."""
+        whole = drawn.floor().clamp(max=self.levels - 1)
+        return arrays.pictures(whole, self.shape_).astype(np.uint8)
 
     def save(self, path: str | Path) -> None:
         """Writes the model to one file; `nits.load` reads it."""

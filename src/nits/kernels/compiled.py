@@ -12,16 +12,13 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nits.pnn import network
-
-if TYPE_CHECKING:
-    from nits.heads import PNNHead
 
 BLOCKS = ((32, 8), (8, 32), (2, 128), (2, 1024))
 """Columns and rows per call: for a few rows, as images have them, for small and for large batches."""
@@ -42,13 +39,14 @@ def available() -> bool:
 
 
 def log_prob(
-    head: PNNHead, theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+    theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor, hidden: tuple[int, ...]
 ) -> Tensor:
-    """Returns the log-probabilities of g columns of one kind, shape (g, N); differentiable in theta only.
+    """Returns the log-probabilities of g columns, shape (g, N); differentiable in theta only.
 
-    theta: Weights, shape (g, P, N). points: Each of shape (g, N). low, high: Shapes (g, 1).
+    theta: Weights, shape (g, P, N). points: One for a density, two for a mass, each of shape (g, N).
+    low, high: Shapes (g, 1).
     """
-    return _Columns.apply(theta, head, points, low, high)  # type: ignore[no-untyped-call, no-any-return]
+    return _Columns.apply(theta, points, low, high, hidden)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class _Columns(torch.autograd.Function):
@@ -56,14 +54,16 @@ class _Columns(torch.autograd.Function):
     def forward(
         ctx: Any,
         theta: Tensor,
-        head: PNNHead,
         points: tuple[Tensor, ...],
         low: Tensor,
         high: Tensor,
+        hidden: tuple[int, ...],
     ) -> Tensor:
         whole = Inputs(theta, points, low, high)
-        value, slopes = torch.empty_like(points[0]), []
-        run, ctx.places = _kernel(head, ctx.needs_input_grad[0]), list(_places(*value.shape))
+        value = torch.empty_like(points[0])
+        slopes = []
+        run = _kernel(hidden, len(points), ctx.needs_input_grad[0])
+        ctx.places = list(_places(*value.shape))
         for columns, rows, size in ctx.places:
             result, slope = run(*whole.block(columns, rows, size))
             value[columns, rows] = result[:, : rows.stop - rows.start]
@@ -74,7 +74,8 @@ class _Columns(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        (outer,), slopes = grads, ctx.saved_tensors
+        (outer,) = grads
+        slopes = ctx.saved_tensors
         grad = outer.new_empty(outer.shape[0], slopes[0].shape[1], outer.shape[1])
         for (columns, rows, _), slope in zip(ctx.places, slopes, strict=True):
             part = slope[..., : rows.stop - rows.start]
@@ -116,53 +117,45 @@ def _block(x: Tensor, size: int) -> Tensor:
     return x.contiguous()
 
 
-_kernels: dict[tuple[object, ...], Kernel] = {}
-
-
 @cache
-def _kernel(head: PNNHead, with_gradient: bool) -> Kernel:
-    key = (*head.kernel, with_gradient)
-    if key not in _kernels:
-        _kernels[key] = torch.compile(
-            _value_and_grad(head) if with_gradient else _value(head), dynamic=False
-        )
-    return _kernels[key]
+def _kernel(hidden: tuple[int, ...], points: int, with_gradient: bool) -> Kernel:
+    """Returns the kernel for PNNs with these hidden layers: of a density, or of a mass."""
+    made = _value_and_grad(hidden, points) if with_gradient else _value(hidden, points)
+    return torch.compile(made, dynamic=False)
 
 
-def _value(head: PNNHead) -> Kernel:
+def _value(hidden: tuple[int, ...], points: int) -> Kernel:
     def value(
-        theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+        theta: Tensor, at: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> tuple[Tensor, Tensor | None]:
-        return torch.func.vmap(_log_prob(head))(theta, points, low, high), None
+        return torch.func.vmap(_log_prob(hidden, points))(theta, at, low, high), None
 
     return value
 
 
-def _value_and_grad(head: PNNHead) -> Kernel:
-    log_prob = _log_prob(head)
+def _value_and_grad(hidden: tuple[int, ...], points: int) -> Kernel:
+    log_prob = _log_prob(hidden, points)
 
     def total(
-        parts: tuple[Tensor, ...], points: tuple[Tensor, ...], low: Tensor, high: Tensor
+        parts: tuple[Tensor, ...], at: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> tuple[Tensor, Tensor]:
-        result = log_prob(parts, points, low, high)
+        result = log_prob(parts, at, low, high)
         return result.sum(), result
 
     def value_and_grad(
-        theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
+        theta: Tensor, at: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> tuple[Tensor, Tensor]:
-        parts = theta.split(network.sizes(head.hidden), 1)
-        slopes, value = torch.func.vmap(torch.func.grad(total, has_aux=True))(
-            parts, points, low, high
-        )
+        parts = theta.split(network.sizes(hidden), 1)
+        slopes, value = torch.func.vmap(torch.func.grad(total, has_aux=True))(parts, at, low, high)
         return value, torch.cat(slopes, 1)
 
     return value_and_grad
 
 
-def _log_prob(head: PNNHead) -> Callable[..., Tensor]:
-    def log_prob(
-        theta: network.Theta, points: tuple[Tensor, ...], low: Tensor, high: Tensor
-    ) -> Tensor:
-        return head.log_mass(network.frame(theta, low, high, head.hidden), points)
+def _log_prob(hidden: tuple[int, ...], points: int) -> Callable[..., Tensor]:
+    function = network.log_density if points == 1 else network.log_mass
+
+    def log_prob(theta: network.Theta, at: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
+        return function(network.frame(theta, low, high, hidden), *at)
 
     return log_prob

@@ -2,8 +2,7 @@
 
 The kernel takes a few Newton steps in the coordinate of (12) and a plain one, for a block of PNNs
 at once. It can go on from where it left off. Roots still open after the first call are few: they
-are gathered into blocks of their own, and what resists that as well goes to `roots`, which always
-finds it.
+are gathered into blocks of their own; what resists that as well is left to `nits.pnn.roots`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from nits.kernels import native
 from nits.pnn import network, roots
 
 BLOCK, SMALL = 512, 64
@@ -33,50 +31,24 @@ Kernel = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
 
 def quantile(
-    theta: Tensor,
-    u: Tensor,
-    low: Tensor,
-    high: Tensor,
-    hidden: tuple[int, ...],
-    *,
-    own: bool = False,
-) -> Tensor:
-    """Returns x with N(x) = u for PNNs with weights theta, shape (P, N), and u, shape (N,); no gradients.
+    theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]
+) -> tuple[Tensor, Tensor]:
+    """Returns x with N(x) = u, and which are not found, for u between 0 and 1, shape (N,).
 
-    own: Whether by our own kernel, `nits.native`, instead of the one compiled here.
+    theta: Weights, shape (P, N). Nothing is recorded for gradients.
     """
-    inner = (u > 0) & (u < 1)
-    v = torch.where(inner, u, 0.5)
-    x = (_native if own else _compiled)(theta, v, low, high, hidden)
-    x = torch.where(u <= 0, low, torch.where(u >= 1, high, x))
-    return torch.where(torch.isnan(u), torch.nan, x)
-
-
-def _native(theta: Tensor, v: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]) -> Tensor:
-    both = native.quantile(theta.unsqueeze(0), v.unsqueeze(0), low, high, hidden)
-    x, open_ = (t.squeeze(0) for t in both)
-    if open_.any():
-        at = network.frame(theta[:, open_], low, high, hidden)
-        x[open_] = roots.quantile(at, v[open_], 1 - v[open_])
-    return x
-
-
-def _compiled(
-    theta: Tensor, v: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]
-) -> Tensor:
-    y, end = torch.log(v) - torch.log1p(-v), torch.full_like(v, FURTHEST)
-    x, state = torch.empty_like(v), torch.stack([y, -end, end, 2 * end])
-    todo = torch.arange(len(v), device=v.device)
+    y = torch.log(u) - torch.log1p(-u)
+    end = torch.full_like(u, FURTHEST)
+    x = torch.empty_like(u)
+    state = torch.stack([y, -end, end, 2 * end])
+    todo = torch.arange(len(u), device=u.device)
     for call in range(CALLS):
-        some = (theta, v, state) if call == 0 else (theta[:, todo], v[todo], state[:, todo])
+        some = (theta, u, state) if call == 0 else (theta[:, todo], u[todo], state[:, todo])
         x[todo], state[:, todo], open_ = _seek(*some, (low, high), hidden)
         todo = todo[open_]
         if not len(todo):
             break
-    else:
-        at = network.frame(theta[:, todo], low, high, hidden)
-        x[todo] = roots.quantile(at, v[todo], 1 - v[todo])
-    return x
+    return x, torch.zeros_like(u, dtype=torch.bool).index_fill(0, todo, True)
 
 
 def _seek(

@@ -1,59 +1,195 @@
-"""A mixture of joint densities: several models of the same columns, each in an order of its own."""
+"""A mixture of joint densities: several models of the same columns, such as those of several seeds.
+
+    ν(x) = Σ_k w_k ν_k(x)                                                                    (16)
+
+Where all members model the columns in one order, each conditional is a mixture too, whose weights
+follow from the columns before,
+
+    ν(x_i | x_<i) = Σ_k w_k(x_<i) ν_k(x_i | x_<i),    w_k(x_<i) ∝ w_k Π_{j<i} ν_k(x_j | x_<j)  (25)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Distribution
 
 from nits import checks
-from nits.model.joint import NITS
+from nits.model import persistence
+from nits.model.density import Density
+from nits.model.mixed import MixedDistribution, MixedSteps, log_sum
 from nits.pnn.distributions import private_generator
 
 
-class Mixture(nn.Module):
-    """ν(x) = Σ_k w_k ν_k(x), equation (16): an average of exact densities is an exact density.
+class Mixture(Density):
+    """Equation (16): an average of exact densities is an exact density.
 
     models: Densities of the same columns.
     weights: A share for each, positive; equal ones by default. They are made to sum to one.
     """
 
-    log_weights: Tensor
+    logits: Tensor
 
-    def __init__(self, models: Sequence[NITS], weights: Sequence[float] | None = None) -> None:
+    def __init__(self, models: Sequence[Density], weights: Sequence[float] | None = None) -> None:
         super().__init__()
-        checks.alike([(model.columns, model.weights.context) for model in models])
+        checks.alike([(model.columns, model.context_features) for model in models])
         shares = torch.tensor(checks.shares(weights, len(models)), dtype=torch.float64)
         self.models = nn.ModuleList(models)
-        self.register_buffer("log_weights", shares.log().to(models[0].low))
+        self.heads = models[0].heads
+        self.register_buffer("logits", shares.log().to(models[0].like))
 
     @property
-    def columns(self) -> int:
-        """D, the number of columns."""
-        return len(self._parts[0].heads)
+    def log_weights(self) -> Tensor:
+        """Log w_k, shape (K,), normalized in the dtype that the mixture has."""
+        return self.logits.log_softmax(0)
 
     @property
-    def _parts(self) -> list[NITS]:
-        return [model for model in self.models if isinstance(model, NITS)]
+    def members(self) -> list[Density]:
+        """The densities that are mixed."""
+        return [model for model in self.models if isinstance(model, Density)]
 
-    def log_prob(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns log ν(x) in nats for rows x, shape (N, D): −inf outside every support, NaN for NaN."""
-        parts = [model.log_prob(x, context) for model in self._parts]
-        return torch.logsumexp(torch.stack(parts) + self.log_weights.unsqueeze(1), 0)
+    @property
+    def context_features(self) -> int:
+        """C, the number of features of the context; 0 if there is none."""
+        return self.members[0].context_features
+
+    @property
+    def order(self) -> Tensor:
+        """The columns in the order in which all members model them, shape (D,)."""
+        first, *others = (member.order for member in self.members)
+        if not all(torch.equal(first, other) for other in others):
+            raise ValueError(
+                "the members of a mixture must model the columns in one order for this, "
+                "but they have several; log_prob and sample need none."
+            )
+        return first
+
+    @property
+    def like(self) -> Tensor:
+        """A tensor of the dtype and on the device of the numbers that go in and come out."""
+        return self.members[0].like
+
+    @property
+    def weights_per_row(self) -> int:
+        """How many PNN weights are evaluated for a row."""
+        return sum(member.weights_per_row for member in self.members)
+
+    @property
+    def stepped_at_once(self) -> int:
+        """How many rows `steps` can hold the state of."""
+        return min(member.stepped_at_once for member in self.members)
+
+    def log_prob(
+        self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
+    ) -> Tensor:
+        """Returns log ν(x), equation (16): −inf outside every support, NaN for NaN."""
+        parts = [member.log_prob(x, context, withheld) for member in self.members]
+        return log_sum(torch.stack(parts) + self.log_weights.unsqueeze(1))
+
+    def log_prob_per_column(
+        self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
+    ) -> Tensor:
+        """Returns each column's share of log ν(x), shape (N, D), by equation (25)."""
+        parts = [member.log_prob_per_column(x, context, withheld) for member in self.members]
+        shares, before = self._with_weights(torch.stack(parts))
+        found = log_sum(shares + before)
+        return found[:, self.order.argsort()]
+
+    def _with_weights(self, shares: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the members' shares and the logarithms of w_k(x_<i), (25), both in modelling order.
+
+        shares: Of the members, shape (K, N, D), columns as in x.
+        """
+        ordered = shares[:, :, self.order]
+        sums = torch.cat([torch.zeros_like(ordered[:, :, :1]), ordered.cumsum(2)[:, :, :-1]], 2)
+        sums = sums + self.log_weights[:, None, None]
+        # Where the columns before are impossible under all members, the weights stay as they were.
+        lost = (sums == -torch.inf).all(0)
+        sums = torch.where(lost, self.log_weights[:, None, None], sums)
+        return ordered, sums.log_softmax(0)
+
+    def _weights(self, x: Tensor, context: Tensor | None) -> Tensor:
+        """Returns the logarithms of w_k(x_<i), shape (K, N, D), columns as in x."""
+        parts = [member.log_prob_per_column(x, context) for member in self.members]
+        return self._with_weights(torch.stack(parts))[1][:, :, self.order.argsort()]
+
+    def conditionals(self, x: Tensor, context: Tensor | None = None) -> list[Distribution]:
+        """Returns the distribution of every column given the columns modelled before it, N rows each."""
+        weights = self._weights(x, context)
+        each = [member.conditionals(x, context) for member in self.members]
+        columns = zip(*each, weights.unbind(2), strict=True)
+        return [MixedDistribution(list(parts), about) for *parts, about in columns]
+
+    def to_uniform(self, x: Tensor, context: Tensor | None = None) -> Tensor:
+        """Returns u, shape (N, D), with u_i = P(X_i ≤ x_i | columns before): the Rosenblatt transform."""
+        weights = self._weights(x, context)
+        parts = [member.to_uniform(x, context) for member in self.members]
+        return (weights.exp() * torch.stack(parts)).sum(0).clamp(0, 1)
+
+    def steps(self, n: int, context: Tensor | None = None) -> MixedSteps:
+        """Starts to go through n rows column by column."""
+        return MixedSteps(
+            [member.steps(n, context) for member in self.members],
+            self.log_weights.unsqueeze(1).expand(-1, n),
+        )
+
+    def possible(self, x: Tensor) -> Tensor:
+        """Returns which rows x, shape (N, D), lie in the support of some member, shape (N,)."""
+        return torch.stack([member.possible(x) for member in self.members]).any(0)
+
+    def start_from(self, x: Tensor) -> None:
+        """Sets the members' weights to where training on rows like x starts."""
+        for member in self.members:
+            member.start_from(x)
+
+    def reseed(self, seed: int) -> None:
+        """Starts the members' noise anew."""
+        for member in self.members:
+            member.reseed(seed)
+
+    def description(self) -> dict[str, Any]:
+        """Returns those of the members; their weights are a tensor."""
+        return {"kind": "mixture", "members": [member.description() for member in self.members]}
+
+    @classmethod
+    def described(cls, about: dict[str, Any]) -> Self:
+        """Returns a mixture like the one whose `description` this is."""
+        return cls([persistence.built(member) for member in about["members"]])
 
     def sample(
-        self, n: int, context: Tensor | None = None, generator: torch.Generator | int | None = None
+        self,
+        n: int,
+        context: Tensor | None = None,
+        generator: torch.Generator | int | None = None,
+        *,
+        quasi: bool = False,
+        given: Tensor | None = None,
     ) -> Tensor:
-        """Draws n rows, shape (n, D), each from a model drawn by its weight; see `NITS.sample`."""
+        """Draws n rows, shape (n, D), each from a member drawn by its weight; see `Density.sample`."""
+        if quasi:
+            return super().sample(n, context, generator, quasi=True, given=given)
         checks.positive("n", n)
         context = checks.one_for_all(context, n)
-        generator = private_generator(generator, self.log_weights.device)
-        chosen = torch.multinomial(self.log_weights.exp(), n, replacement=True, generator=generator)
-        rows = self.log_weights.new_empty(n, self.columns)
-        for k, model in enumerate(self._parts):
-            here = (chosen == k).nonzero().flatten()
-            if len(here):
-                given = None if context is None else context[here]
-                rows[here] = model.sample(len(here), given, generator)
+        source = private_generator(generator, self.like.device)
+        kept = None if given is None else given.to(self.like).expand(n, -1)
+        with torch.no_grad():
+            chosen = torch.multinomial(self._shares(n, context, kept), 1, generator=source)
+            rows = self.like.new_empty(n, self.columns)
+            for k, member in enumerate(self.members):
+                here = (chosen[:, 0] == k).nonzero().flatten()
+                if len(here):
+                    about, values = (None if t is None else t[here] for t in (context, kept))
+                    rows[here] = member.sample(len(here), about, source, given=values)
         return rows
+
+    def _shares(self, n: int, context: Tensor | None, given: Tensor | None) -> Tensor:
+        """Returns the members' weights for each row, shape (n, K): w_k(x_<i) after the given columns."""
+        if given is None:
+            return self.log_weights.exp().expand(n, -1)
+        checks.given(given, given, self.order, self.like)
+        parts = [member.log_prob_per_column(given, context) for member in self.members]
+        told = torch.stack(parts).masked_fill(torch.isnan(given), 0.0).sum(2)
+        return (told + self.log_weights.unsqueeze(1)).softmax(0).t()

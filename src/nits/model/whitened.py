@@ -1,86 +1,62 @@
-"""NITS on what straight lines leave over, for columns that follow one another closely, such as pixels.
+"""A density of what straight lines leave over, for columns that follow one another closely, such as pixels.
 
 With L lower triangular in the order in which columns are modelled,
 
     u = L (x − m),    log ν(x) = log ν_u(u) + Σ_i log L_ii                                  (18)
 
-u_i needs x_1 … x_i only, so the product (15) over u is one over x. Any L and m give an exact
-density; those that follow the data make the columns of u uncorrelated and of unit deviation.
+u_i needs x_1 … x_i only, so a product (15) over u is one over x. Any L and m give an exact density;
+those that follow the data make the columns of u uncorrelated and of unit standard deviation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.distributions import AffineTransform, Distribution, TransformedDistribution
+from torch.distributions import Distribution
 
-from nits.heads import Head
-from nits.model.joint import NITS
-from nits.weights import WeightModel
+from nits.heads import Continuous
+from nits.model import persistence
+from nits.model.density import Density
+from nits.model.steps import Steps
+from nits.model.wrapped import Wrapped
+from nits.pnn.affine import Affine
 
 RIDGE = 1e-6
-"""What is added to the variances, in parts of them, before L is found: columns may depend on one another."""
+"""What is added to the variances, in parts of them, before L is found: columns may depend on each other."""
 
 
-class Whitened(NITS):
-    """A NITS whose heads describe u, equation (18), and whose answers are about x; made as a NITS is.
+class Whitened(Wrapped):
+    """The density of x, made of one of u, equation (18).
 
-    The weight model reads u, and so do the hats. All columns must be real ones without ends.
+    density: Of u: real columns without limits, atoms or missing values.
     """
 
     mean: Tensor
     factor: Tensor
 
-    def __init__(
-        self, heads: Sequence[Head] | int, weights: WeightModel, order: Sequence[int] | None = None
-    ) -> None:
-        super().__init__(heads, weights, order)
-        for head in self.heads:
-            if (
-                head.kind[0] != "continuous"
-                or head.optional
-                or not head.low == -head.high == -math.inf
-            ):
+    def __init__(self, density: Density) -> None:
+        super().__init__(density)
+        for head in density.heads:
+            unlimited = isinstance(head, Continuous) and head.low == -head.high == -math.inf
+            if not unlimited or head.optional:
                 raise ValueError(
-                    f"whitened columns must be real ones without limits, atoms or holes, but one is {head}; "
-                    "do without whitening."
+                    "whitened columns must be real ones without limits, atoms or missing values, "
+                    f"but one is {head}; do without whitening."
                 )
         self.register_buffer("mean", torch.zeros(self.columns))
         self.register_buffer("factor", torch.eye(self.columns))
-
-    def described(self, x: Tensor) -> Tensor:
-        """Returns u of rows x, in modelling order, shape (D, N)."""
-        return super().described(self.whiten(x))
-
-    def follow(self, x: Tensor) -> Tensor:
-        """Sets m and L by rows x, shape (N, D), and the knots by the u they become."""
-        ordered = x[:, self.order].double()
-        covariance = torch.atleast_2d(torch.cov(ordered.t()))
-        ridge = torch.diag(RIDGE * covariance.diagonal())
-        identity = torch.eye(self.columns, dtype=torch.float64, device=x.device)
-        factor = torch.linalg.solve_triangular(
-            torch.linalg.cholesky(covariance + ridge), identity, upper=False
-        )
-        self.mean.copy_(ordered.mean(0))
-        self.factor.copy_(factor)
-        return super().follow(x)
 
     def whiten(self, x: Tensor) -> Tensor:
         """Returns u for rows x, shape (N, D), columns as in x; NaN from the first NaN on."""
         missing = torch.isnan(x[:, self.order]).cummax(1).values
         ordered = x[:, self.order].double() - self.mean.double()
-        u = ordered.masked_fill(missing | torch.isinf(ordered), 0.0) @ self.factor.double().t()
-        u = torch.where(torch.isinf(ordered), ordered, u).masked_fill(missing, torch.nan)
+        infinite = torch.isinf(ordered)
+        u = ordered.masked_fill(missing | infinite, 0.0) @ self.factor.double().t()
+        u = torch.where(infinite, ordered, u).masked_fill(missing, torch.nan)
         return u.to(x.dtype)[:, self.order.argsort()]
-
-    def colour(self, u: Tensor) -> Tensor:
-        """Returns x with whiten(x) = u."""
-        ordered = u[:, self.order].double().t()
-        x: Tensor = torch.linalg.solve_triangular(self.factor.double(), ordered, upper=False)
-        return (x.t() + self.mean.double()).to(u.dtype)[:, self.order.argsort()]
 
     @property
     def _log_scale(self) -> Tensor:
@@ -88,28 +64,99 @@ class Whitened(NITS):
         return self.factor.diagonal().log()[self.order.argsort()]
 
     def log_prob_per_column(
-        self, x: Tensor, context: Tensor | None = None, hidden: Tensor | None = None
+        self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
     ) -> Tensor:
         """Returns each column's share of log ν(x), shape (N, D), columns as in x."""
         x, context = self._checked(x, context)
-        return super().log_prob_per_column(self.whiten(x), context, hidden) + self._log_scale
+        return self.density.log_prob_per_column(self.whiten(x), context) + self._log_scale
 
     def conditionals(self, x: Tensor, context: Tensor | None = None) -> list[Distribution]:
         """Returns the distribution of every column given the columns modelled before it, N rows each."""
         x, context = self._checked(x, context)
         u = self.whiten(x)
         scale = torch.exp(-self._log_scale)
-        found = zip(super().conditionals(u, context), (x - scale * u).t(), scale, strict=True)
-        return [TransformedDistribution(base, AffineTransform(at, by)) for base, at, by in found]
+        parts = zip(self.density.conditionals(u, context), (x - scale * u).t(), scale, strict=True)
+        return [Affine(base, loc, by) for base, loc, by in parts]
 
     def to_uniform(self, x: Tensor, context: Tensor | None = None) -> Tensor:
         """Returns u, shape (N, D), with u_i = P(X_i ≤ x_i | columns before): the Rosenblatt transform."""
         x, context = self._checked(x, context)
-        return super().to_uniform(self.whiten(x), context)
+        return self.density.to_uniform(self.whiten(x), context)
 
-    def _inverse(
-        self, u: Tensor, context: Tensor | None, kept: Tensor, *, differentiable: bool
-    ) -> Tensor:
-        """Returns rows at probabilities u, but for the values to keep."""
-        drawn = super()._inverse(u, context, self.whiten(kept), differentiable=differentiable)
-        return torch.where(torch.isnan(kept), self.colour(drawn), kept)
+    def steps(self, n: int, context: Tensor | None = None) -> Steps:
+        """Starts to go through n rows column by column."""
+        return WhitenedSteps(self, n, context)
+
+    def possible(self, x: Tensor) -> Tensor:
+        """Returns which rows x, shape (N, D), lie in the support, shape (N,)."""
+        return self.density.possible(self.whiten(x))
+
+    def start_from(self, x: Tensor) -> None:
+        """Sets m and L by rows x, shape (N, D), and the density by the u they become."""
+        self.follow(x)
+        self.density.start_from(self.whiten(x))
+
+    def follow(self, x: Tensor) -> None:
+        """Sets m and L so that the columns of u are uncorrelated on rows x, shape (N, D)."""
+        ordered = x[:, self.order].double()
+        covariance = torch.atleast_2d(torch.cov(ordered.t()))
+        ridge = torch.diag(RIDGE * covariance.diagonal())
+        identity = torch.eye(self.columns, dtype=torch.float64, device=x.device)
+        lower = torch.linalg.cholesky(covariance + ridge)
+        self.mean.copy_(ordered.mean(0))
+        self.factor.copy_(torch.linalg.solve_triangular(lower, identity, upper=False))
+
+    def description(self) -> dict[str, Any]:
+        """Returns that of the density inside."""
+        return {"kind": "whitened", "density": self.density.description()}
+
+    @classmethod
+    def described(cls, about: dict[str, Any]) -> Self:
+        """Returns one like that whose `description` this is."""
+        return cls(persistence.built(about["density"]))
+
+
+class WhitenedSteps(Steps):
+    """Columns of x: each is loc + u_i / L_ii, where loc is decided by the columns before."""
+
+    def __init__(self, model: Whitened, n: int, context: Tensor | None) -> None:
+        self.model = model
+        self.inner = model.density.steps(n, context)
+        self.factor = model.factor.double()
+        self.fed = [torch.zeros(n, dtype=torch.float64, device=model.like.device)]  # x − m
+
+    @property
+    def scale(self) -> Tensor:
+        """1 / L_ii of the next column."""
+        position = len(self.fed) - 1
+        return 1 / self.factor[position, position]
+
+    @property
+    def loc(self) -> Tensor:
+        """Where u_i = 0 lies: m_i − Σ_{j<i} L_ij (x_j − m_j) / L_ii, shape (N,), in float64."""
+        position = len(self.fed) - 1
+        before = torch.stack(self.fed[1:]) if position else torch.stack(self.fed)[:0]
+        said = self.factor[position, :position] @ before
+        return self.model.mean[position].double() - said * self.scale
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Returns log ν_u(u_i) + log L_ii."""
+        return self.inner.log_prob(self._u(x)) - self.scale.log().to(x.dtype)
+
+    def cdf(self, x: Tensor) -> Tensor:
+        """Returns P(U_i ≤ u_i)."""
+        return self.inner.cdf(self._u(x))
+
+    def quantile(self, u: Tensor) -> Tensor:
+        """Returns loc + scale times the quantile of u_i."""
+        found = self.inner.quantile(u)
+        return (self.loc + self.scale * found.double()).to(u.dtype)
+
+    def feed(self, x: Tensor) -> None:
+        """Takes the values of the column."""
+        self.inner.feed(self._u(x))
+        position = len(self.fed) - 1
+        self.fed.append(x.double() - self.model.mean[position].double())
+
+    def _u(self, x: Tensor) -> Tensor:
+        return ((x.double() - self.loc) / self.scale).to(x.dtype)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from nits.chunks import slices
 from nits.model.joint import NITS
 from nits.model.reading import Reading
 from nits.model.whitened import Whitened
@@ -111,7 +112,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         read = [column.head(tuple(self.pnn), plan.knots) for column in self.context_schema_.columns]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.model_ = (Whitened if self.whiten else NITS).mlp(
+            density = NITS.mlp(
                 heads,
                 hidden=self.hidden or plan.hidden,
                 blocks=plan.blocks if self.blocks is None else self.blocks,
@@ -119,6 +120,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 context=sum(head.inputs for head in read),
                 order=orders.positions(self.order, self.schema_.names, x.numpy()),
             )
+        self.model_ = Whitened(density) if self.whiten else density
         self.context_reading_ = Reading(read) if read else None
         if self.context_reading_ is not None:
             self.context_reading_.start_at(given.t())
@@ -178,8 +180,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         x, given = self._numbers(frame)
         parts = []
         with torch.no_grad():
-            for start in range(0, len(x), SCORED_AT_ONCE):
-                rows = slice(start, start + SCORED_AT_ONCE)
+            for rows in slices(len(x), SCORED_AT_ONCE):
                 parts.append(self.model_.log_prob_per_column(x[rows], self._context(given[rows])))
         units = self.schema_.log_measure(x.double().numpy()) + self.schema_.log_share(frame)
         shares = torch.cat(parts).double().numpy() + units

@@ -30,6 +30,8 @@ def save(estimator: Any, path: str | Path) -> None:
 def description(estimator: Any) -> dict[str, Any]:
     """Returns all that a file says besides tensors: parameters, schema, sizes, and how training went."""
     model, history = estimator.model_, estimator.history_
+    density: Any = model.density if isinstance(model, Whitened) else model
+    weights = density.weights
     return {
         "nits": nits.__version__,
         "parameters": {
@@ -39,9 +41,9 @@ def description(estimator: Any) -> dict[str, Any]:
         "context": estimator.context_schema_.to_dict(),
         "features": _features(estimator),
         "model": {
-            "hidden": len(model.weights.ranks),
-            "blocks": len(model.weights.inner) // 2,
-            "dropout": model.weights.dropout,
+            "hidden": len(weights.ranks),
+            "blocks": len(weights.inner) // 2,
+            "dropout": weights.dropout,
             "order": model.order.tolist(),
             "pnn": list(estimator.pnn),
             "whiten": isinstance(model, Whitened),
@@ -88,7 +90,7 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     estimator.context_reading_ = Reading(read) if read else None
     if estimator.context_reading_ is not None and "context.knots" in tensors:
         estimator.context_reading_.knots.copy_(tensors["context.knots"])
-    estimator.model_ = (Whitened if shape.get("whiten") else NITS).mlp(
+    density = NITS.mlp(
         [column.head(pnn, knots) for column in estimator.schema_.columns],
         hidden=shape["hidden"],
         blocks=shape["blocks"],
@@ -96,6 +98,7 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
         context=sum(head.inputs for head in read),
         order=shape["order"],
     )
+    estimator.model_ = Whitened(density) if shape.get("whiten") else density
     state = {
         name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from nits.model.joint import NITS
+from nits import kernels
+from nits.model.density import Density
 from nits.training import memory, subnormal
 from nits.training.history import History
 from nits.training.loop import Run
@@ -14,7 +16,7 @@ from nits.training.rows import Array, Rows, checked, inside, refuse_degenerate, 
 
 
 def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the method are in Recipe
-    model: NITS,
+    model: Density,
     data: Array,
     *,
     validation: Array | Rows | float = 0.1,
@@ -40,7 +42,8 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     max_epochs, max_steps, max_minutes: The budget, which a cosine is fitted to; 100 epochs by
         default.
     checkpoint: File to write every `checkpoint_minutes` and on Ctrl-C; `resume` takes it up again.
-    compile: Whether to compile the kernels; by default if it pays.
+    compile: False to train by plain tensor operations, True to have torch.compile make kernels where
+        our own cannot be used; by default if it pays. `nits.kernels` rules for scoring, too.
     """
     recipe = recipe or Recipe()
     if max_epochs is None and max_steps is None and max_minutes is None:
@@ -54,21 +57,32 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
         held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
         run = Run(model, train, held_out, recipe, budget, seed)
         run.history.outside = left_out
-        run.prepare(compile, resume)
+        run.prepare(resume)
         place = None if checkpoint is None else Path(checkpoint)
-        try:
-            run.loop(reporter, place, checkpoint_minutes * 60)
-        except KeyboardInterrupt:
-            run.history.stopped = "interrupted"
-            reporter.notice("training was interrupted; the model has the best weights so far.")
-        if place is not None:
-            run.save(place)
-        run.finish()
+        with _kernels(run, compile) as ran:
+            try:
+                run.loop(reporter, place, checkpoint_minutes * 60)
+            except KeyboardInterrupt:
+                run.history.stopped = "interrupted"
+                reporter.notice("training was interrupted; the model has the best weights so far.")
+            if place is not None:
+                run.save(place)
+            run.finish()
+        run.history.kernels = sorted({*run.history.kernels, *ran})
     return run.history
 
 
+def _kernels(run: Run, wanted: bool | None) -> AbstractContextManager[set[str]]:
+    """Lets kernels train, unless the user has ruled them out here or by `nits.kernels`."""
+    if wanted is False:
+        return kernels.using(native=False, compiled=False, training=True)
+    ruled_out = kernels.current().compiled is False
+    pays = run.worth_compiling() if wanted is None else wanted
+    return kernels.using(compiled=pays and not ruled_out, training=True)
+
+
 def _validation(
-    model: NITS, rows: Rows, validation: Array | Rows | float, seed: int
+    model: Density, rows: Rows, validation: Array | Rows | float, seed: int
 ) -> tuple[Rows, Rows | None]:
     if isinstance(validation, int | float):
         return split(rows, float(validation), seed)
@@ -76,7 +90,7 @@ def _validation(
     return rows, checked(model, held_out, "validation")
 
 
-def _inside(model: NITS, rows: Rows, name: str, reporter: Reporter) -> tuple[Rows, int]:
+def _inside(model: Density, rows: Rows, name: str, reporter: Reporter) -> tuple[Rows, int]:
     """Leaves out the rows at which the density is zero whatever the weights, and says how many they are."""
     possible = inside(model, rows)
     count = int((~possible).sum())

@@ -27,7 +27,7 @@ class History:
     best_step: int = 0
     skipped: int = 0  # steps with a gradient that was not finite
     outside: int = 0  # training rows outside the support, which were left out
-    compiled: bool = False
+    kernels: list[str] = field(default_factory=list)  # what ran: "native", "compiled", "plain"
     stopped: str = ""  # "budget", "patience" or "interrupted"
     final_validation: float | None = None  # of the weights returned, on all validation rows
 

@@ -1,44 +1,46 @@
-"""The likelihood of rows under a model, and weights to start from."""
+"""The likelihood of rows under a density, and weights to start from."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from nits.model.joint import NITS
+from nits.model.density import Density
 from nits.training.rows import Batch, Rows, spread
 
+STARTED_FROM = 200_000
+"""Rows that the weights at the start are fitted to."""
 
-def start_from_data(model: NITS, rows: Rows) -> None:
-    """Sets the weights to where training starts: see `WeightModel.start_from`."""
-    columns = model.follow(spread(rows, 200_000).to(model.low))
-    with torch.no_grad():
-        model.weights.start_from(model.ordered, columns, model.reading)
+SCORED_AT_ONCE = 8192
 
 
-def log_likelihood(model: NITS, batch: Batch, hide: float = 0.0) -> Tensor:
+def start_from_data(model: Density, rows: Rows) -> None:
+    """Sets the weights to where training starts: see `Density.start_from`."""
+    model.start_from(spread(rows, STARTED_FROM).to(model.like))
+
+
+def log_likelihood(model: Density, batch: Batch, hide: float = 0.0) -> Tensor:
     """Returns the mean log-likelihood of a batch, weighted if its rows are; see `Recipe.hide`."""
-    value = model.log_prob(
-        batch.x, batch.context, hidden_entries(model, batch.x, hide) if hide else None
-    )
+    withheld = withheld_entries(model, batch.x, hide) if hide else None
+    value: Tensor = model(batch.x, batch.context, withheld)
     if batch.weight is None:
         return value.mean()
     return (batch.weight * value).sum() / batch.weight.sum()
 
 
-def hidden_entries(model: NITS, x: Tensor, share: float) -> Tensor:
-    """Draws entries of optional columns to hide, shape (N, D): fewer in some rows, more in others."""
-    optional = model.optional[model.order.argsort()].t()
+def withheld_entries(model: Density, x: Tensor, share: float) -> Tensor:
+    """Draws entries of optional columns to withhold, shape (N, D): fewer in some rows, more in others."""
     rate = 2 * share * torch.rand(len(x), 1)
-    return (torch.rand(x.shape) < rate).to(x.device) & optional
+    return (torch.rand(x.shape) < rate).to(x.device) & model.optional
 
 
-def mean_log_likelihood(model: NITS, rows: Rows) -> float:
+def mean_log_likelihood(model: Density, rows: Rows) -> float:
     """Returns the mean log-likelihood of rows, in float64."""
     total = weight = 0.0
     with torch.no_grad():
-        for batch in rows.batches(8192, model.low):
+        for batch in rows.batches(SCORED_AT_ONCE, model.like):
             value = model.log_prob(batch.x, batch.context).double()
             w = torch.ones_like(value) if batch.weight is None else batch.weight.double()
-            total, weight = total + float((w * value).sum()), weight + float(w.sum())
+            total += float((w * value).sum())
+            weight += float(w.sum())
     return total / weight

@@ -12,8 +12,7 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from nits.kernels import compiled
-from nits.model.joint import NITS
+from nits.model.density import Density
 from nits.training import checkpoint as files
 from nits.training.history import History
 from nits.training.likelihood import log_likelihood, mean_log_likelihood, start_from_data
@@ -40,7 +39,7 @@ class Run:
 
     def __init__(
         self,
-        model: NITS,
+        model: Density,
         train: Rows,
         held_out: Rows | None,
         recipe: Recipe,
@@ -57,7 +56,7 @@ class Run:
         self.bad = 0  # steps skipped in a row
         self.order = torch.empty(0)
 
-    def prepare(self, compile_: bool | None, resume: str | Path | None) -> None:
+    def prepare(self, resume: str | Path | None) -> None:
         """Sets initial weights, or those of a checkpoint, and everything that follows them."""
         if resume is None and self.recipe.start_from_data:
             start_from_data(self.model, self.train)
@@ -68,14 +67,6 @@ class Run:
         self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
         if resume is not None:
             self.load(Path(resume))
-        rows = 0 if self.held_out is None else min(len(self.held_out), VALIDATION_ROWS)
-        self.model.native = compile_ is not False
-        self.model.compiled = self.history.compiled = self._pays(
-            compile_, self._rows_planned(), 1.0
-        )
-        self.average.compiled = self.model.compiled and self._pays(
-            compile_, rows * EVALUATIONS, 0.3
-        )
 
     def _optimizer(self) -> torch.optim.Optimizer:
         rate, decay = self.recipe.learning_rate, self.recipe.weight_decay
@@ -84,17 +75,12 @@ class Run:
         fused = self.parameters[0].device.type in ("cpu", "cuda")
         return torch.optim.AdamW(self.parameters, lr=rate, weight_decay=decay, fused=fused)
 
-    def _rows_planned(self) -> float:
+    def worth_compiling(self) -> bool:
+        """Returns whether torch.compile pays: by the size of the work, so that a run can be repeated."""
         steps = self.budget.steps(self.per_epoch)
-        return math.inf if steps is None else steps * self.batch
-
-    def _pays(self, wanted: bool | None, rows: float, cost: float) -> bool:
-        """Returns whether compiling pays: decided by the size of the work, so that a run can be repeated."""
-        if wanted is not None:
-            return wanted and compiled.available()
-        enough = rows * sum(self.model.weights.outputs) * cost > WORTH_COMPILING
+        rows = math.inf if steps is None else steps * self.batch
         long = self.budget.max_minutes is None or self.budget.max_minutes >= 1
-        return enough and long and compiled.available()
+        return long and rows * self.model.weights_per_row > WORTH_COMPILING
 
     def loop(self, reporter: Reporter, place: Path | None, save_every: float) -> None:
         """Trains until the budget is used up or validation has stalled for too long."""
@@ -143,6 +129,7 @@ class Run:
             # Dropout and hiding draw from the global generator: seeded here by the step, then put
             # back.
             torch.manual_seed(self.seed * 1_000_003 + self.step)
+            self.model.reseed(self.seed * 1_000_003 + self.step)
             value = log_likelihood(self.model, batch, self.recipe.hide)
         (-value).backward()
         norm = clip_grad_norm_(self.parameters, self.recipe.clip)
@@ -177,7 +164,7 @@ class Run:
         if position == 0 or not len(self.order):
             self.order = shuffled(len(self.train), self.seed, epoch)
         index = self.order[position * self.batch : (position + 1) * self.batch]
-        return self.train.take(index, self.model.low)
+        return self.train.take(index, self.model.like)
 
     def evaluate(self, seconds: float) -> None:
         """Looks at validation with the averaged weights, and keeps them if they are the best so far."""
@@ -192,6 +179,7 @@ class Run:
         if self.held_out is None:
             return
         some = self.held_out.subset(torch.arange(min(len(self.held_out), VALIDATION_ROWS)))
+        self.average.reseed(self.seed)
         h.validation.append(mean_log_likelihood(self.average, some))
         if h.validation[-1] > self.best:
             self.best, self.since_best, h.best_step = h.validation[-1], 0, self.step
@@ -214,9 +202,7 @@ class Run:
         self.model.load_state_dict(state)
         self.model.eval()
         if self.held_out is not None:
-            self.model.compiled = self.average.compiled
             self.history.final_validation = mean_log_likelihood(self.model, self.held_out)
-        self.model.compiled = self.model.native = False
 
     def _fingerprint(self) -> dict[str, Any]:
         return {

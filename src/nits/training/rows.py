@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nits.model.joint import NITS
+from nits.chunks import slices
+from nits.model.density import Density
 
 Array = Tensor | np.ndarray
 
@@ -51,8 +52,8 @@ class Rows:
 
     def batches(self, size: int, like: Tensor) -> Iterator[Batch]:
         """Yields all rows in order."""
-        for start in range(0, len(self), size):
-            yield self.take(torch.arange(start, min(start + size, len(self))), like)
+        for some in slices(len(self), size):
+            yield self.take(torch.arange(some.start, some.stop), like)
 
 
 def _take(part: Array, index: Tensor) -> Tensor:
@@ -61,9 +62,9 @@ def _take(part: Array, index: Tensor) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(part[index.numpy()]))
 
 
-def checked(model: NITS, rows: Rows, name: str = "data") -> Rows:
+def checked(model: Density, rows: Rows, name: str = "data") -> Rows:
     """Checks shapes, dtypes and values; raises one sentence that says what to do."""
-    x, width = rows.x, model.weights.context
+    x, width = rows.x, model.context_features
     if not isinstance(x, Tensor | np.ndarray) or x.ndim != 2 or x.shape[1] != model.columns:
         got = tuple(x.shape) if isinstance(x, Tensor | np.ndarray) else type(x).__name__
         raise ValueError(
@@ -88,15 +89,21 @@ def checked(model: NITS, rows: Rows, name: str = "data") -> Rows:
     return rows
 
 
-def _slice(part: Array, start: int) -> Tensor:
-    rows = part[start : start + CHECK_ROWS]
+def _parts(part: Array) -> Iterator[Tensor]:
+    """Yields the rows of an array in order, some at a time, in memory."""
+    for some in slices(len(part), CHECK_ROWS):
+        yield _in_memory(part[some])
+
+
+def _in_memory(rows: Array) -> Tensor:
     return rows if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
 
 
-def _refuse_nan(model: NITS, rows: Rows, name: str) -> None:
-    missing, optional = 0, torch.tensor([head.optional for head in model.heads])
-    for start in range(0, len(rows), CHECK_ROWS):
-        part = _slice(rows.x, start).cpu()
+def _refuse_nan(model: Density, rows: Rows, name: str) -> None:
+    missing = 0
+    optional = model.optional.cpu()
+    for part in _parts(rows.x):
+        part = part.cpu()
         missing += int((~torch.isfinite(part) & ~(torch.isnan(part) & optional)).any(1).sum())
     if missing:
         raise ValueError(
@@ -104,22 +111,17 @@ def _refuse_nan(model: NITS, rows: Rows, name: str) -> None:
         )
 
 
-def refuse_degenerate(model: NITS, rows: Rows) -> None:
+def refuse_degenerate(model: Density, rows: Rows) -> None:
     """Refuses data from which no density follows: a single row, or a constant continuous column."""
     if len(rows) < 2:
         raise ValueError(
             f"data must have at least 2 rows to learn from, but has {len(rows)}; bring more."
         )
-    sample = model.described(spread(rows, 4096).to(model.low))
-    for i, head, column in zip(model.order.tolist(), model.ordered, sample, strict=True):
-        column = column[~torch.isnan(column)]
-        if not len(column):
-            continue
-        if (
-            head.kind[0] == "continuous"
-            and bool((column == column[0]).all())
-            and _is_constant(rows, i)
-        ):
+    sample = spread(rows, 4096)
+    for i in range(model.columns):
+        column = sample[:, i][~torch.isnan(sample[:, i])]
+        constant = bool(len(column)) and bool((column == column[0]).all())
+        if constant and model.is_real(i) and _is_constant(rows, i):
             value = float(column[0]) + 0.0
             raise ValueError(
                 f"column {i} is constant at {value:g}, where a density would be infinite; drop it."
@@ -128,8 +130,8 @@ def refuse_degenerate(model: NITS, rows: Rows) -> None:
 
 def _is_constant(rows: Rows, column: int) -> bool:
     seen: set[float] = set()
-    for start in range(0, len(rows), CHECK_ROWS):
-        part = _slice(rows.x, start)[:, column]
+    for part in _parts(rows.x):
+        part = part[:, column]
         seen.update(part[~torch.isnan(part)].unique().tolist())
         if len(seen) > 1:
             return False
@@ -146,19 +148,10 @@ def spread(rows: Rows, count: int) -> Tensor:
     return _take(rows.x, torch.searchsorted(total.cpu(), levels).clamp(max=len(rows) - 1))
 
 
-def inside(model: NITS, rows: Rows) -> Tensor:
+def inside(model: Density, rows: Rows) -> Tensor:
     """Returns which rows lie in the support, shape (N,); at the others the density is zero."""
-    parts = [torch.empty(0, dtype=torch.bool)]
-    for start in range(0, len(rows), CHECK_ROWS):
-        x = model.described(_slice(rows.x, start).to(model.low))
-        possible = torch.cat(
-            [
-                run.head.possible(*(t[run.start : run.stop] for t in (x, model.low, model.high)))
-                for run in model.runs
-            ]
-        )
-        parts.append((possible | (torch.isnan(x) & model.optional)).all(0).cpu())
-    return torch.cat(parts)
+    parts = [model.possible(part.to(model.like)).cpu() for part in _parts(rows.x)]
+    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.bool)
 
 
 def split(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:

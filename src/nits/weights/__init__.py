@@ -3,6 +3,15 @@
 from nits.weights.causal_conv import SIZES, CausalConv, ConvSize
 from nits.weights.independent import Independent
 from nits.weights.masked_mlp import MaskedMLP
-from nits.weights.weight_model import Stepper, WeightModel
+from nits.weights.weight_model import Replay, Stepper, WeightModel
 
-__all__ = ["SIZES", "CausalConv", "ConvSize", "Independent", "MaskedMLP", "Stepper", "WeightModel"]
+__all__ = [
+    "SIZES",
+    "CausalConv",
+    "ConvSize",
+    "Independent",
+    "MaskedMLP",
+    "Replay",
+    "Stepper",
+    "WeightModel",
+]

@@ -60,10 +60,24 @@ class BlockLinear(nn.Module):
         return sum((b.stop - b.start) * b.seen for b in self.blocks)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Zeroes masked weights on their way in."""
+        """Zeroes masked weights on their way in; files may hold the others only, one after another."""
+        name = f"{prefix}weight"
+        if name in state_dict and state_dict[name].dim() == 1:
+            state_dict[name] = self._unpacked(state_dict[name])
         super()._load_from_state_dict(state_dict, prefix, *rest)
         with torch.no_grad():
             self.weight.mul_(self.mask)
+
+    def _unpacked(self, packed: Tensor) -> Tensor:
+        """Returns the matrix of which `packed` has the entries that the mask leaves."""
+        if len(packed) != int(self.mask.sum()):
+            raise ValueError(
+                f"a masked matrix must have {int(self.mask.sum())} entries, but has {len(packed)}; "
+                "the file does not fit its own description."
+            )
+        whole = packed.new_zeros(self.mask.shape)
+        whole[self.mask] = packed
+        return whole
 
 
 class _BlockProduct(torch.autograd.Function):

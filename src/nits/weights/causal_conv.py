@@ -11,7 +11,7 @@ them, `causal_stepper` how it is sampled.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -92,7 +92,8 @@ class CausalConv(WeightModel):
         units: int = 0,
     ) -> None:
         super().__init__(inputs, outputs, context)
-        filters, blocks, dilations, self.dropout = size or ConvSize()
+        self.size = size or ConvSize()
+        filters, blocks, dilations, self.dropout = self.size
         self.shape = shape
         there = torch.ones(shape[1:], dtype=torch.bool) if present is None else present.bool()
         self.register_buffer("present", there, persistent=False)
@@ -115,6 +116,14 @@ class CausalConv(WeightModel):
         )
         cached = 4 * (8 * blocks * filters + read) * shape[1] * shape[2]  # bytes per image
         self.sampled_at_once = max(16, CACHE_BYTES // cached)
+
+    def sizes(self) -> dict[str, Any]:
+        """Returns what `CausalConv` takes besides inputs, outputs, context and units, for a file."""
+        return {
+            "shape": list(self.shape),
+            "size": list(self.size),
+            "present": self.present.tolist(),
+        }
 
     def planes(self, features: Tensor) -> Tensor:
         """Returns features, shape (D f, N), as images, (N, C f + 1, H, W), zero where no pixel is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -39,11 +39,13 @@ class IndependentStepper:
     """Hands out the weights of one column after another."""
 
     def __init__(self, model: Independent) -> None:
-        self.parts: Iterator[Tensor] = iter(model.theta.detach().unsqueeze(1).split(model.outputs))
+        self.parts = model.theta.detach().unsqueeze(1).split(model.outputs)
+        self.position = 0
 
     def theta(self) -> Tensor:
         """Returns the weights of the next column, shape (P, 1)."""
-        return next(self.parts)
+        return self.parts[self.position]
 
     def feed(self, features: Tensor) -> None:
         """Takes a column, which nothing depends on."""
+        self.position += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -96,6 +97,15 @@ class MaskedMLP(WeightModel):
         for narrow, wide in zip(self.inner[::2], self.inner[1::2], strict=True):
             h = wide(dropout(act(narrow(act(h))), self.dropout, self.training)).add_(h)
         return act(h)
+
+    def sizes(self) -> dict[str, Any]:
+        """Returns what `MaskedMLP` takes besides inputs, outputs and context, for a file."""
+        return {
+            "hidden": len(self.ranks),
+            "blocks": len(self.inner) // 2,
+            "dropout": self.dropout,
+            "activation": self.activation,
+        }
 
     def stepper(self, n: int, context: Tensor | None = None) -> MLPStepper:
         """Starts the evaluation of n rows column by column, at the cost of one forward pass in all."""

@@ -70,3 +70,27 @@ class WeightModel(nn.Module, ABC):
         self.start_at(
             torch.cat([head.initial(column[~torch.isnan(column)]) for head, column in pairs])
         )
+
+
+class Replay:
+    """A stepper that autograd can follow: the whole network once per column, without dropout."""
+
+    def __init__(self, model: WeightModel, n: int, context: Tensor | None) -> None:
+        self.model, self.n, self.context = model, n, context
+        self.fed: list[Tensor] = []
+
+    def theta(self) -> Tensor:
+        """Returns the weights of the next column, shape (P, N)."""
+        position = len(self.fed)
+        like = next(self.model.parameters())
+        unknown = like.new_zeros(sum(self.model.inputs[position:]), self.n)
+        training = self.model.training
+        self.model.eval()
+        theta: Tensor = self.model(torch.cat([*self.fed, unknown]), self.context)
+        self.model.train(training)
+        part: Tensor = theta.split(self.model.outputs)[position]
+        return part
+
+    def feed(self, features: Tensor) -> None:
+        """Takes the features of that column, shape (inputs, N)."""
+        self.fed.append(features)

@@ -64,10 +64,14 @@ def log_prob(
 def quantile(
     theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
-    """Returns x with N(x) = u, shape (g, N), for u between 0 and 1, and which of them are not found."""
+    """Returns x with N(x) = u, and which are not found, for u between 0 and 1, shape (N,).
+
+    theta: Weights, shape (P, N).
+    """
     u = u.to(theta.dtype).contiguous()
-    x, open_ = torch.empty_like(u), torch.empty_like(u)
-    _call("quantile", theta, low, high, hidden, u, x, open_)
+    x = torch.empty_like(u)
+    open_ = torch.empty_like(u)
+    _call("quantile", theta.unsqueeze(0), low, high, hidden, u, x, open_)
     return x, open_ > 0
 
 

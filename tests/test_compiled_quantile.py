@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nits import NITS
+from nits import NITS, kernels
 from nits.heads import Continuous, Quantized
-from nits.kernels import compiled, compiled_quantile, native
+from nits.kernels import compiled, compiled_quantile
 from nits.pnn import network, roots
 from registry import mlp, randomized
 
@@ -20,16 +20,18 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kernel as it is before compilation."""
     monkeypatch.setattr(torch, "compile", lambda function, *, dynamic: function)
     monkeypatch.setattr(compiled, "available", lambda: True)
-    monkeypatch.setattr(native, "usable", lambda theta: False)
     compiled_quantile._kernel.cache_clear()
-    yield
+    with kernels.using(native=False, compiled=True):
+        yield
     compiled_quantile._kernel.cache_clear()
 
 
 def inverted(theta: Tensor, u: Tensor, support: tuple[float, float]) -> tuple[Tensor, Tensor]:
     """Returns the kernel's quantiles, and N there."""
     low, high = (torch.tensor([end], dtype=u.dtype) for end in support)
-    x = compiled_quantile.quantile(theta, u, low, high, (16, 16))
+    with torch.no_grad():
+        x = kernels.quantile(theta, u, low, high, (16, 16))
+    assert "compiled" in kernels.current().ran
     return x, network.cdf(network.frame(theta, low, high, (16, 16)), x)[0]
 
 
@@ -83,14 +85,17 @@ def test_the_ends_and_nan(uncompiled: None) -> None:
 def test_a_model_samples_the_same_rows(uncompiled: None) -> None:
     model = mlp([Continuous(-4.0, 4.0), Quantized(0.0, 8.0, 8), Continuous()])
     u = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
-    expected = model.from_uniform(u)
-    model.compiled = True
-    torch.testing.assert_close(model.from_uniform(u), expected, rtol=1e-4, atol=1e-4)
+    with kernels.using(compiled=False):
+        expected = model.from_uniform(u)
+    with kernels.using() as ran:
+        torch.testing.assert_close(model.from_uniform(u), expected, rtol=1e-4, atol=1e-4)
+    assert ran == {"compiled"}
 
 
 @pytest.mark.slow
 def test_the_compiled_kernel_inverts_the_cdf() -> None:
     model = randomized(lambda: NITS.mlp(5, hidden=32, blocks=1), 0)
-    model.compiled = True
     u = torch.rand(1300, 5, generator=torch.Generator().manual_seed(0))
-    assert (model.to_uniform(model.from_uniform(u)) - u).abs().max() < 1e-5
+    with kernels.using(native=False, compiled=True) as ran:
+        assert (model.to_uniform(model.from_uniform(u)) - u).abs().max() < 1e-5
+    assert "compiled" in ran

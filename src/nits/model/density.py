@@ -1,0 +1,201 @@
+"""What every joint density does, whatever it is made of: score rows, draw them, and turn them into uniform numbers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from nits import checks
+from nits.chunks import slices
+from nits.heads import Continuous, Head
+from nits.model.steps import Steps
+from nits.pnn.distributions import private_generator, quasi_uniform, uniform
+
+if TYPE_CHECKING:
+    from nits.model.distribution import JointDistribution
+
+
+class Density(nn.Module, ABC):
+    """An exact density of rows of D columns, which may be given a context of C features.
+
+    Columns are modelled one after another, each given those before it.
+
+    heads: What each column is.
+    """
+
+    heads: tuple[Head, ...]
+
+    @property
+    def columns(self) -> int:
+        """D, the number of columns."""
+        return len(self.heads)
+
+    @property
+    @abstractmethod
+    def context_features(self) -> int:
+        """C, the number of features of the context; 0 if there is none."""
+
+    @property
+    @abstractmethod
+    def order(self) -> Tensor:
+        """The columns in the order in which they are modelled, shape (D,)."""
+
+    @property
+    @abstractmethod
+    def like(self) -> Tensor:
+        """A tensor of the dtype and on the device of the numbers that go in and come out."""
+
+    @property
+    @abstractmethod
+    def weights_per_row(self) -> int:
+        """How many PNN weights are evaluated for a row: what scoring it costs."""
+
+    @property
+    @abstractmethod
+    def stepped_at_once(self) -> int:
+        """How many rows `steps` can hold the state of; more are drawn in turns."""
+
+    @property
+    def optional(self) -> Tensor:
+        """Which columns may be missing, NaN, shape (D,)."""
+        return torch.tensor([head.optional for head in self.heads], device=self.like.device)
+
+    def is_real(self, column: int) -> bool:
+        """Returns whether a column has a density everywhere, which a constant one would make infinite."""
+        return isinstance(self.heads[column], Continuous)
+
+    @abstractmethod
+    def log_prob_per_column(
+        self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
+    ) -> Tensor:
+        """Returns each column's share of log ν(x), shape (N, D), columns as in x; 0 where it is missing."""
+
+    @abstractmethod
+    def conditionals(self, x: Tensor, context: Tensor | None = None) -> list[Distribution]:
+        """Returns the distribution of every column given the columns modelled before it, N rows each."""
+
+    @abstractmethod
+    def to_uniform(self, x: Tensor, context: Tensor | None = None) -> Tensor:
+        """Returns u, shape (N, D), with u_i = P(X_i ≤ x_i | columns before): the Rosenblatt transform."""
+
+    @abstractmethod
+    def steps(self, n: int, context: Tensor | None = None) -> Steps:
+        """Starts to go through n rows column by column, in the order in which they are modelled."""
+
+    @abstractmethod
+    def possible(self, x: Tensor) -> Tensor:
+        """Returns which rows x, shape (N, D), lie in the support, shape (N,), whatever the weights."""
+
+    @abstractmethod
+    def start_from(self, x: Tensor) -> None:
+        """Sets the weights to where training on rows like x, shape (N, D), starts."""
+
+    def reseed(self, seed: int) -> None:
+        """Starts what is random in `log_prob` anew: nothing is, but for noise that a density adds."""
+
+    def log_prob(
+        self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
+    ) -> Tensor:
+        """Returns log ν(x) in nats for rows x, shape (N, D): −inf outside the support, NaN for NaN.
+
+        A value of an optional column may be missing, NaN: the density is then that of the others.
+        withheld: Entries of optional columns, shape (N, D), that later columns take for missing.
+        """
+        return self.log_prob_per_column(x, context, withheld).sum(-1)
+
+    def forward(
+        self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
+    ) -> Tensor:
+        """Returns `log_prob`: so that hooks, data-parallel training and torch.compile work."""
+        return self.log_prob(x, context, withheld)
+
+    def from_uniform(self, u: Tensor, context: Tensor | None = None) -> Tensor:
+        """Returns x with to_uniform(x) = u; if u requires gradients they flow, for D evaluations."""
+        u, context = self._checked(checks.probability(checks.real("u", u)), context)
+        with torch.set_grad_enabled(u.requires_grad and torch.is_grad_enabled()):
+            return self._inverse(u, context, torch.full_like(u, torch.nan))
+
+    def sample(
+        self,
+        n: int,
+        context: Tensor | None = None,
+        generator: torch.Generator | int | None = None,
+        *,
+        quasi: bool = False,
+        given: Tensor | None = None,
+    ) -> Tensor:
+        """Draws n rows, shape (n, D).
+
+        context: None, one row shape (C,) for all, or one row per sample, shape (n, C).
+        generator: A torch.Generator or a seed; fresh randomness by default.
+        quasi: Whether to use a scrambled Sobol sequence, which covers the distribution evenly.
+        given: Values to keep, shape (D,) or (n, D), NaN where they are to be drawn. They must come
+            first in the order of the columns; the rest follows its exact conditional distribution.
+        """
+        with torch.no_grad():
+            return self.rsample(n, context, generator, quasi=quasi, given=given)
+
+    def rsample(
+        self,
+        n: int,
+        context: Tensor | None = None,
+        generator: torch.Generator | int | None = None,
+        *,
+        quasi: bool = False,
+        given: Tensor | None = None,
+    ) -> Tensor:
+        """Draws n rows that carry gradients to the weights, for D evaluations; see `sample`."""
+        checks.positive("n", n)
+        draw = quasi_uniform if quasi else uniform
+        source = private_generator(generator, self.like.device)
+        drawn = draw(torch.Size((n, self.columns)), self.like, source)
+        u, context = self._checked(drawn, checks.one_for_all(context, n))
+        return self._inverse(u, context, checks.given(given, u, self.order, self.like))
+
+    def distribution(self, context: Tensor | None = None) -> JointDistribution:
+        """Returns a torch distribution of rows: batch shape from the context, event shape (D,)."""
+        from nits.model.distribution import JointDistribution
+
+        return JointDistribution(self, context)
+
+    @abstractmethod
+    def description(self) -> dict[str, Any]:
+        """Returns what `described` makes the same density from, weights aside, as JSON can hold it."""
+
+    @classmethod
+    @abstractmethod
+    def described(cls, about: dict[str, Any]) -> Self:
+        """Returns a density like the one whose `description` this is."""
+
+    def save(self, path: str | Path) -> None:
+        """Writes the density to one file; `nits.load` reads it."""
+        from nits.model import persistence
+
+        persistence.save(self, path)
+
+    def _checked(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        whole = all(head.discrete for head in self.heads)
+        x = checks.rows("x", x, self.columns, self.like, whole=whole)
+        return x, checks.context(context, len(x), self.context_features, self.like)
+
+    def _inverse(self, u: Tensor, context: Tensor | None, given: Tensor) -> Tensor:
+        """Returns rows at probabilities u, but for the values that are given, those that are not NaN."""
+        size = len(u) if torch.is_grad_enabled() else self.stepped_at_once
+        parts = [u.new_empty(0, self.columns)]
+        for some in slices(len(u), max(size, 1)):
+            about = None if context is None else context[some]
+            parts.append(self._stepped(u[some], about, given[some]))
+        return torch.cat(parts)
+
+    def _stepped(self, u: Tensor, context: Tensor | None, given: Tensor) -> Tensor:
+        steps = self.steps(len(u), context)
+        found = []
+        for probability, value in zip(u.t()[self.order], given.t()[self.order], strict=True):
+            found.append(steps.drawn(probability, value))
+            steps.feed(found[-1])
+        return torch.stack(found, 1)[:, self.order.argsort()]

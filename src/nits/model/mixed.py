@@ -1,0 +1,166 @@
+"""Mixtures of one-dimensional distributions: their quantiles are found by bisection over the numbers there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from nits import checks
+from nits.model.steps import Steps
+from nits.pnn.distributions import uniform
+
+Function = Callable[[Tensor], Tensor]
+INTEGERS = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+class MixedSteps(Steps):
+    """The next column of a mixture, equation (25).
+
+    members: Their steps.
+    log_weights: log w_k of the rows, shape (K, N).
+    """
+
+    def __init__(self, members: Sequence[Steps], log_weights: Tensor) -> None:
+        self.members = list(members)
+        self.log_weights = log_weights
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Returns the logarithm of (25)."""
+        return log_sum(self._joint(x))
+
+    def cdf(self, x: Tensor) -> Tensor:
+        """Returns the mean of the members' distribution functions."""
+        parts = torch.stack([member.cdf(x) for member in self.members])
+        return (self.log_weights.exp() * parts).sum(0)
+
+    def quantile(self, u: Tensor) -> Tensor:
+        """Returns the least x with cdf(x) ≥ u, which lies between the members' quantiles."""
+        with torch.no_grad():
+            ends = torch.stack([member.quantile(u) for member in self.members])
+            x = least(self.cdf, u, ends.amin(0), ends.amax(0))
+        return with_gradient(self.cdf, self.log_prob, x, u) if torch.is_grad_enabled() else x
+
+    def feed(self, x: Tensor) -> None:
+        """Takes the values of the column, which tell which members are the likelier."""
+        joint = self._joint(x)
+        told = torch.where((joint == -torch.inf).all(0), self.log_weights, joint)
+        self.log_weights = told.log_softmax(0)
+        for member in self.members:
+            member.feed(x)
+
+    def _joint(self, x: Tensor) -> Tensor:
+        parts = torch.stack([member.log_prob(x) for member in self.members])
+        return self.log_weights + parts
+
+
+class MixedDistribution(Distribution):
+    """A mixture of K distributions with one batch shape, as a distribution.
+
+    parts: The distributions.
+    log_weights: log w_k, shape (K, *batch).
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, parts: Sequence[Any], log_weights: Tensor) -> None:
+        self.parts = list(parts)
+        self.log_weights = log_weights
+        super().__init__(self.parts[0].batch_shape, validate_args=False)
+
+    @property
+    def support(self) -> Any:
+        """That of the first: members describe the same column."""
+        return self.parts[0].support
+
+    def expand(self, batch_shape: Any, _instance: Distribution | None = None) -> MixedDistribution:
+        """Returns this distribution with its parameters expanded to a batch shape."""
+        weights = self.log_weights
+        extra = len(batch_shape) - len(self.batch_shape)
+        weights = weights.reshape(len(weights), *(1 for _ in range(extra)), *self.batch_shape)
+        parts = [part.expand(batch_shape) for part in self.parts]
+        return MixedDistribution(parts, weights.expand(-1, *batch_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Returns log Σ_k w_k ν_k(x)."""
+        parts = [
+            part.log_prob(value) + w for part, w in zip(self.parts, self.log_weights, strict=True)
+        ]
+        return log_sum(torch.stack(parts))
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Returns Σ_k w_k P_k(X ≤ x)."""
+        return self._mean([part.cdf(value) for part in self.parts])
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Returns the least x with cdf(x) ≥ u."""
+        u = checks.probability(value)
+        shape = torch.broadcast_shapes(u.shape, self.batch_shape)
+        with torch.no_grad():
+            ends = torch.stack([part.icdf(u).expand(shape) for part in self.parts])
+            return least(self.cdf, u.expand(shape), ends.amin(0), ends.amax(0))
+
+    def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
+        """Draws values."""
+        shape = self._extended_shape(torch.Size(sample_shape))
+        return self.icdf(uniform(shape, self.log_weights, generator))
+
+    @property
+    def mean(self) -> Tensor:
+        """Σ_k w_k E_k X."""
+        return self._mean([part.mean for part in self.parts])
+
+    @property
+    def variance(self) -> Tensor:
+        """Σ_k w_k (Var_k X + (E_k X − E X)²)."""
+        mean = self.mean
+        return self._mean([part.variance + (part.mean - mean) ** 2 for part in self.parts])
+
+    def _mean(self, parts: list[Tensor]) -> Tensor:
+        pairs = zip(self.log_weights.exp(), parts, strict=True)
+        return torch.stack([w * part for w, part in pairs]).sum(0)
+
+
+def log_sum(parts: Tensor) -> Tensor:
+    """Returns log Σ_k exp(parts), shape (K, *) to (*); of nothing but −inf it is that, with gradient 0."""
+    none = (parts == -torch.inf).all(0)
+    return parts.masked_fill(none, 0.0).logsumexp(0).masked_fill(none, -torch.inf)
+
+
+def least(cdf: Function, u: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Returns the least number x in [low, high] with cdf(x) ≥ u, by bisection over floating-point numbers.
+
+    The numbers between two floats are halved by counting them, so 32 steps, or 64 in float64, find
+    the very number: a grid's or an atom's as well as one of a continuum.
+    """
+    kind = INTEGERS[u.dtype]
+    left, right = ranked(low, kind) - 1, ranked(high, kind)
+    for _ in range(torch.iinfo(kind).bits):
+        middle = (left >> 1) + (right >> 1) + (left & right & 1)
+        reached = cdf(unranked(middle, u.dtype)) >= u
+        inside = middle > left
+        right = torch.where(reached & inside, middle, right)
+        left = torch.where(~reached & inside, middle, left)
+    return torch.where(torch.isnan(u) | torch.isnan(low), torch.nan, unranked(right, u.dtype))
+
+
+def ranked(x: Tensor, kind: torch.dtype) -> Tensor:
+    """Returns integers in the order of floating-point numbers x, neighbours one apart."""
+    bits = x.contiguous().view(kind)
+    return torch.where(bits < 0, torch.iinfo(kind).min - bits, bits)
+
+
+def unranked(rank: Tensor, dtype: torch.dtype) -> Tensor:
+    """Returns the floating-point numbers that `ranked` counted."""
+    kind = INTEGERS[dtype]
+    return torch.where(rank < 0, torch.iinfo(kind).min - rank, rank).view(dtype)
+
+
+def with_gradient(cdf: Function, log_prob: Function, x: Tensor, u: Tensor) -> Tensor:
+    """Returns x with the implicit gradient of cdf(x) = u: see `nits.pnn.roots`."""
+    residual = cdf(x) - u
+    density = log_prob(x).detach().exp().clamp_min(torch.finfo(x.dtype).tiny ** 0.5)
+    return x - (residual - residual.detach()) / density

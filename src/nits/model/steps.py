@@ -1,0 +1,91 @@
+"""Rows gone through column by column: the distribution of the next column, given those fed so far."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from nits.heads import Given, Head
+from nits.model.ends import Ends
+from nits.model.reading import Reading
+from nits.weights import Stepper
+
+
+class Steps(ABC):
+    """The next column of N rows, in the order in which columns are modelled; values have shape (N,)."""
+
+    @abstractmethod
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Returns the log-probability or log-density of the next column's values."""
+
+    @abstractmethod
+    def cdf(self, x: Tensor) -> Tensor:
+        """Returns P(X ≤ x) of the next column."""
+
+    @abstractmethod
+    def quantile(self, u: Tensor) -> Tensor:
+        """Returns the next column's values at probabilities u."""
+
+    @abstractmethod
+    def feed(self, x: Tensor) -> None:
+        """Takes the values of that column and goes on to the one after it."""
+
+    def drawn(self, u: Tensor, given: Tensor) -> Tensor:
+        """Returns the given values where they are not NaN, and elsewhere those at probabilities u."""
+        draw = torch.isnan(given)
+        if not draw.any():
+            return given
+        found = self.quantile(u)
+        return found if draw.all() else torch.where(draw, found, given)
+
+
+class HeadSteps(Steps):
+    """Columns whose weights a stepper hands out: what `NITS` goes through.
+
+    heads, ends, reading: Of the columns in the order in which they are modelled.
+    stepper: Of the weight model.
+    """
+
+    def __init__(
+        self, heads: Sequence[Head], ends: Ends, reading: Reading, stepper: Stepper
+    ) -> None:
+        self.heads, self.ends, self.reading = heads, ends, reading
+        self.stepper = stepper
+        self.position = 0
+        self.recorded = torch.is_grad_enabled()
+        self._given: Given | None = None
+
+    @property
+    def head(self) -> Head:
+        """What the next column is."""
+        return self.heads[self.position]
+
+    @property
+    def given(self) -> Given:
+        """The weights of the next column, shape (P, N), and the ends of its support."""
+        if self._given is None:
+            low, high = self.ends.low[self.position], self.ends.high[self.position]
+            with torch.set_grad_enabled(self.recorded):
+                self._given = Given(self.stepper.theta(), low, high)
+        return self._given
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Returns the head's log-probability."""
+        return self.head.log_prob(self.given, x)
+
+    def cdf(self, x: Tensor) -> Tensor:
+        """Returns the head's distribution function."""
+        return self.head.cdf(self.given, x)
+
+    def quantile(self, u: Tensor) -> Tensor:
+        """Returns the head's quantiles."""
+        return self.head.from_uniform(self.given, u)
+
+    def feed(self, x: Tensor) -> None:
+        """Hands the features of the values to the weight model."""
+        self.stepper.feed(self.reading.column(self.position, x))
+        self.position += 1
+        self._given = None

@@ -1,0 +1,60 @@
+"""Weight models as JSON can hold them, and back: what a file says of a network besides its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from nits.heads import Head
+from nits.weights.causal_conv import CausalConv, ConvSize
+from nits.weights.independent import Independent
+from nits.weights.masked_mlp import MaskedMLP
+from nits.weights.weight_model import WeightModel
+
+
+def described(weights: WeightModel) -> dict[str, Any]:
+    """Returns the kind of a weight model and its sizes."""
+    if isinstance(weights, Independent):
+        return {"kind": "independent"}
+    if isinstance(weights, MaskedMLP):
+        return {"kind": "masked_mlp", "context": weights.context, **weights.sizes()}
+    if isinstance(weights, CausalConv):
+        return {"kind": "causal_conv", "context": weights.context, **weights.sizes()}
+    raise TypeError(
+        f"a file can describe Independent, MaskedMLP and CausalConv, but not {type(weights).__name__}; "
+        "save its state_dict yourself."
+    )
+
+
+def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
+    """Returns a weight model like the one that was described, for heads in modelling order."""
+    inputs = [head.inputs for head in heads]
+    outputs = [head.weights for head in heads]
+    if about["kind"] == "independent":
+        return Independent(inputs, outputs)
+    context = int(about["context"])
+    if about["kind"] == "masked_mlp":
+        return MaskedMLP(
+            inputs,
+            outputs,
+            context,
+            hidden=about["hidden"],
+            blocks=about["blocks"],
+            dropout=about["dropout"],
+            activation=about["activation"],
+        )
+    if about["kind"] == "causal_conv":
+        channels, height, width = about["shape"]
+        filters, blocks, dilations, dropout = about["size"]
+        return CausalConv(
+            inputs,
+            outputs,
+            context,
+            shape=(channels, height, width),
+            size=ConvSize(filters, blocks, tuple(dilations), dropout),
+            present=torch.tensor(about["present"], dtype=torch.bool),
+            units=heads[0].units,
+        )
+    raise ValueError(f"there is no weight model {about['kind']!r}; install a newer nits.")
