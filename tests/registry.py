@@ -1,4 +1,4 @@
-"""Small models with random weights, by name: every law of `laws.py` is run on each of them.
+"""Small models with random weights, by name: every law of `laws` is run on each of them.
 
 A new weight model joins by adding an entry. Weights are seeded, θ is of order one and no bias stays
 at zero.

@@ -72,6 +72,10 @@ class Atoms(Head):
         """Returns the atoms, shape (K, 1), to be compared with x."""
         return torch.tensor(self.values, dtype=x.dtype, device=x.device).unsqueeze(-1)
 
+    def has_mass(self, x: Tensor) -> Tensor:
+        """Returns which values are atoms."""
+        return self._is_atom(x).any(-2)
+
     def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
         """Returns the logarithm of (17)."""
         logits, rest = self._parts(given)

@@ -69,6 +69,10 @@ class Head(ABC):
         """Whether values are whole numbers, each with a probability."""
         return False
 
+    def has_mass(self, x: Tensor) -> Tensor:
+        """Returns which values have a probability of their own, where others have a density."""
+        return torch.full_like(x, self.discrete, dtype=torch.bool)
+
     def log_prob(self, given: Given, x: Tensor) -> Tensor:
         """Returns the log-probability or log-density of x: impossible is −inf, and NaN stays NaN.
 

@@ -132,6 +132,10 @@ class DequantizedSteps(Steps):
         """Returns 256 times the quantile of z."""
         return self.inner.quantile(u) * LEVELS
 
+    def has_mass(self, x: Tensor) -> Tensor:
+        """Returns that none has: pixels with noise are real numbers."""
+        return torch.zeros_like(x, dtype=torch.bool)
+
     def feed(self, x: Tensor) -> None:
         """Takes the values of the column."""
         self.inner.feed(self.model._z(x))

@@ -42,7 +42,18 @@ class MixedSteps(Steps):
         with torch.no_grad():
             ends = torch.stack([member.quantile(u) for member in self.members])
             x = least(self.cdf, u, ends.amin(0), ends.amax(0))
-        return with_gradient(self.cdf, self.log_prob, x, u) if torch.is_grad_enabled() else x
+        return self._with_gradient(x, u) if torch.is_grad_enabled() else x
+
+    def _with_gradient(self, x: Tensor, u: Tensor) -> Tensor:
+        """Returns x with the implicit gradient of cdf(x) = u, which is zero where the cdf jumps."""
+        residual = self.cdf(x) - u
+        density = self.log_prob(x).detach().exp().clamp_min(torch.finfo(x.dtype).tiny ** 0.5)
+        moved = x - (residual - residual.detach()) / density
+        return torch.where(self.has_mass(x), x, moved)
+
+    def has_mass(self, x: Tensor) -> Tensor:
+        """Returns which values have a probability under some member."""
+        return torch.stack([member.has_mass(x) for member in self.members]).any(0)
 
     def feed(self, x: Tensor) -> None:
         """Takes the values of the column, which tell which members are the likelier."""
@@ -157,10 +168,3 @@ def unranked(rank: Tensor, dtype: torch.dtype) -> Tensor:
     """Returns the floating-point numbers that `ranked` counted."""
     kind = INTEGERS[dtype]
     return torch.where(rank < 0, torch.iinfo(kind).min - rank, rank).view(dtype)
-
-
-def with_gradient(cdf: Function, log_prob: Function, x: Tensor, u: Tensor) -> Tensor:
-    """Returns x with the implicit gradient of cdf(x) = u: see `nits.pnn.roots`."""
-    residual = cdf(x) - u
-    density = log_prob(x).detach().exp().clamp_min(torch.finfo(x.dtype).tiny ** 0.5)
-    return x - (residual - residual.detach()) / density

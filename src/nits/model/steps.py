@@ -30,6 +30,10 @@ class Steps(ABC):
         """Returns the next column's values at probabilities u."""
 
     @abstractmethod
+    def has_mass(self, x: Tensor) -> Tensor:
+        """Returns which of the next column's values have a probability of their own."""
+
+    @abstractmethod
     def feed(self, x: Tensor) -> None:
         """Takes the values of that column and goes on to the one after it."""
 
@@ -83,6 +87,10 @@ class HeadSteps(Steps):
     def quantile(self, u: Tensor) -> Tensor:
         """Returns the head's quantiles."""
         return self.head.from_uniform(self.given, u)
+
+    def has_mass(self, x: Tensor) -> Tensor:
+        """Returns what the head says."""
+        return self.head.has_mass(x)
 
     def feed(self, x: Tensor) -> None:
         """Hands the features of the values to the weight model."""

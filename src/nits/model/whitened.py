@@ -152,6 +152,10 @@ class WhitenedSteps(Steps):
         found = self.inner.quantile(u)
         return (self.loc + self.scale * found.double()).to(u.dtype)
 
+    def has_mass(self, x: Tensor) -> Tensor:
+        """Returns that none has: columns are real."""
+        return torch.zeros_like(x, dtype=torch.bool)
+
     def feed(self, x: Tensor) -> None:
         """Takes the values of the column."""
         self.inner.feed(self._u(x))

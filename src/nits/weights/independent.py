@@ -44,7 +44,8 @@ class IndependentStepper:
 
     def theta(self) -> Tensor:
         """Returns the weights of the next column, shape (P, 1)."""
-        return self.parts[self.position]
+        theta: Tensor = self.parts[self.position]
+        return theta
 
     def feed(self, features: Tensor) -> None:
         """Takes a column, which nothing depends on."""

@@ -1,0 +1,156 @@
+"""Checkpoints: a run resumes bit for bit, and takes up no other run's."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import cast
+
+import pytest
+import torch
+
+import nits
+from two_columns import QUICK, rows, small, weights
+
+
+def test_resume_continues_bit_for_bit(tmp_path: Path) -> None:
+    whole, half = small(dropout=0.1), small(dropout=0.1)
+    place = tmp_path / "run.safetensors"
+    expected = nits.fit(whole, rows(), max_steps=40, recipe=QUICK, progress=False)
+    nits.fit(
+        half,
+        rows(),
+        max_steps=17,
+        recipe=Stopped(QUICK, 40).recipe,
+        progress=False,
+        checkpoint=place,
+    )
+    half = small(dropout=0.1)
+    history = nits.fit(half, rows(), max_steps=40, recipe=QUICK, progress=False, resume=place)
+    assert torch.equal(weights(whole), weights(half))
+    assert history.validation[-1] == expected.validation[-1]
+
+
+class Stopped:
+    """A recipe that trains as if the budget were longer, so that it can be stopped half-way."""
+
+    def __init__(self, recipe: nits.Recipe, steps: int) -> None:
+        outer = cast(nits.Cosine, recipe.schedule)
+
+        class Longer(nits.Cosine):
+            def factor(self, step: int, progress: float, validation: list[float]) -> float:
+                return outer.factor(step, step / steps, validation)
+
+            def __repr__(self) -> str:
+                return repr(outer)
+
+        self.recipe = nits.Recipe(recipe.batch_size, recipe.learning_rate, schedule=Longer())
+
+
+def test_ctrl_c_writes_a_checkpoint_and_keeps_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nits.training.loop import Run
+
+    advance = Run.advance
+
+    def interrupted(self: Run, progress: float) -> None:
+        advance(self, progress)
+        if self.step == 12:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "advance", interrupted)
+    place = tmp_path / "run.safetensors"
+    history = nits.fit(
+        small(), rows(), max_steps=40, recipe=QUICK, progress=False, checkpoint=place
+    )
+    assert history.stopped == "interrupted"
+    monkeypatch.undo()
+    resumed, whole = small(), small()
+    nits.fit(resumed, rows(), max_steps=40, recipe=QUICK, progress=False, resume=place)
+    nits.fit(whole, rows(), max_steps=40, recipe=QUICK, progress=False)
+    assert torch.equal(weights(resumed), weights(whole))
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import torch
+sys.path.insert(0, sys.argv[3])
+from two_columns import QUICK, rows, small, weights
+import nits
+place = Path(sys.argv[1])
+model = small(dropout=0.1)
+nits.fit(model, rows(), max_steps=1500, recipe=QUICK, progress=False, checkpoint=place,
+         checkpoint_minutes=0.0002, resume=place if place.exists() else None)
+torch.save(weights(model), sys.argv[2])
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_at_three_moments_then_resume(tmp_path: Path) -> None:
+    place, out = tmp_path / "run.safetensors", tmp_path / "weights.pt"
+    command = [sys.executable, "-c", SCRIPT, str(place), str(out), str(Path(__file__).parent)]
+    chance = random.Random(0)
+    for _ in range(3):
+        process = subprocess.Popen(command)
+        before = place.stat().st_mtime if place.exists() else 0.0
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (
+            place.exists() and place.stat().st_mtime > before
+        ):
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0.05, 0.6))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not out.exists(), "the run ended before it could be killed"
+    subprocess.run(command, check=True)
+    whole = small(dropout=0.1)
+    nits.fit(whole, rows(), max_steps=1500, recipe=QUICK, progress=False)
+    assert torch.equal(torch.load(out, weights_only=True), weights(whole))
+
+
+def test_a_budget_in_minutes_resumes_with_the_minutes_left(tmp_path: Path) -> None:
+    place = tmp_path / "run.safetensors"
+    nits.fit(small(), rows(), max_minutes=0.05, recipe=QUICK, progress=False, checkpoint=place)
+    history = nits.fit(
+        small(), rows(), max_minutes=0.08, recipe=QUICK, progress=False, resume=place
+    )
+    assert 4.8 <= history.seconds[-1] < 12
+
+
+def test_resume_refuses_another_run(tmp_path: Path) -> None:
+    place = tmp_path / "run.safetensors"
+    nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, checkpoint=place)
+    with pytest.raises(
+        ValueError, match="the checkpoint was made with seed=0, but this run has 1; use the same"
+    ):
+        nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place, seed=1)
+    place.write_bytes(place.read_bytes()[:200])
+    with pytest.raises(ValueError, match="is not a whole safetensors file"):
+        nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="posix signals")
+def test_checkpoint_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nits.training import checkpoint as files
+
+    place = tmp_path / "run.safetensors"
+    files.write(place, {"model": {"a": torch.ones(3)}}, {"step": 1})
+    kept = place.read_bytes()
+
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        files.write(place, {"model": {"a": torch.zeros(3)}}, {"step": 2})
+    assert place.read_bytes() == kept
+    assert [p.name for p in tmp_path.iterdir()] == [place.name]
