@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nits.model.whitened import Whitened
     from nits.persistence import load
     from nits.pnn.distributions import PNN, QuantizedPNN
-    from nits.pnn.network import parameters as pnn_parameters
+    from nits.pnn.plain import parameters as pnn_parameters
     from nits.tables.estimator import NITSDensity
     from nits.training.fit import fit
     from nits.training.recipe import Constant, Cosine, Plateau, Recipe
@@ -56,7 +56,7 @@ _PLACES = {
     "Whitened": "model.whitened",
     "fit": "training.fit",
     "load": "persistence",
-    "pnn_parameters": "pnn.network",
+    "pnn_parameters": "pnn.plain",
 }
 
 

@@ -51,7 +51,7 @@ class Continuous(PNNHead):
         """Returns x itself, or the nearest end if it lies outside."""
         return torch.minimum(torch.maximum(x, low), high)
 
-    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
+    def log_mass(self, at: network.Normalized, points: tuple[Tensor, ...]) -> Tensor:
         """Returns log ν(x), equation (5)."""
         return network.log_density(at, *points)
 

@@ -76,7 +76,7 @@ class Integer(PNNHead):
         """An integer that can be."""
         return min(max(round(self.shift), self.least), self.greatest)
 
-    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
+    def log_mass(self, at: network.Normalized, points: tuple[Tensor, ...]) -> Tensor:
         """Returns log P(k), equation (6)."""
         return network.log_mass(at, *points)
 

@@ -12,6 +12,7 @@ from nits.heads import hats
 from nits.heads.head import Given, Head
 from nits.kernels import compiled, compiled_quantile, native
 from nits.pnn import network, roots
+from nits.pnn.plain import parameters
 
 PNNS_AT_ONCE = 8192
 """How many PNNs are evaluated side by side: enough to be quick, few enough for the cache."""
@@ -25,7 +26,7 @@ class PNNHead(Head):
     @property
     def weights(self) -> int:
         """P, the number of weights of the PNN."""
-        return network.parameters(self.hidden)
+        return parameters(self.hidden)
 
     @property
     def units(self) -> int:
@@ -47,7 +48,7 @@ class PNNHead(Head):
         """Returns the points of [low, high] that the likelihood of x is made from."""
 
     @abstractmethod
-    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
+    def log_mass(self, at: network.Normalized, points: tuple[Tensor, ...]) -> Tensor:
         """Returns the log-probability or log-density of values given as points in the support."""
 
     @abstractmethod
@@ -95,7 +96,7 @@ class PNNHead(Head):
                 theta.expand(-1, len(u)), u, low, high, self.hidden, own=own
             )
         else:
-            x = roots.quantile(network.frame(theta, low, high, self.hidden), u, 1 - u)
+            x = roots.quantile(network.normalized(theta, low, high, self.hidden), u, 1 - u)
         return self.value(x, low, high)
 
     def features(self, x: Tensor, knots: Tensor) -> Tensor:
@@ -111,24 +112,24 @@ class PNNHead(Head):
         return hats.at_quantiles(self.reading(x), self.knots) if len(x) else self.even_knots().to(x)
 
 
-def _below(at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
+def _below(at: network.Normalized, points: tuple[Tensor, ...]) -> Tensor:
     return sum((network.cdf(at, point)[0] for point in points), start=torch.zeros(())) / len(points)
 
 
 def _by_columns(
     head: PNNHead,
-    function: Callable[[network.Frame, tuple[Tensor, ...]], Tensor],
+    function: Callable[[network.Normalized, tuple[Tensor, ...]], Tensor],
     given: Given,
     points: tuple[Tensor, ...],
 ) -> Tensor:
     """Evaluates a few columns at a time, so that the PNNs at work stay in the cache."""
     theta, low, high, _ = given
     if points[0].dim() < 2:
-        return function(network.frame(theta, low, high, head.hidden), points)
+        return function(network.normalized(theta, low, high, head.hidden), points)
     group = max(1, PNNS_AT_ONCE // max(points[0].shape[1], 1))
     parts = []
     for start in range(0, len(points[0]), group):
         some = slice(start, start + group)
-        at = network.frame(theta[:, some], low[some], high[some], head.hidden)
+        at = network.normalized(theta[:, some], low[some], high[some], head.hidden)
         parts.append(function(at, tuple(point[some] for point in points)))
     return torch.cat(parts)

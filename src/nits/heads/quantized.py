@@ -49,7 +49,7 @@ class Quantized(PNNHead):
         """Returns the upper edge of the bin ⌊x⌋."""
         return self._edge((x.floor() + 1).clamp(0, self.bins), low, high)
 
-    def log_mass(self, at: network.Frame, points: tuple[Tensor, ...]) -> Tensor:
+    def log_mass(self, at: network.Normalized, points: tuple[Tensor, ...]) -> Tensor:
         """Returns log P(k), equation (6)."""
         return network.log_mass(at, *points)
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nits.pnn import network
+from nits.pnn.plain import Theta, sizes
 
 if TYPE_CHECKING:
     from nits.heads import PNNHead
@@ -150,7 +151,7 @@ def _value_and_grad(head: PNNHead) -> Kernel:
     def value_and_grad(
         theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> tuple[Tensor, Tensor]:
-        parts = theta.split(network.sizes(head.hidden), 1)
+        parts = theta.split(sizes(head.hidden), 1)
         slopes, value = torch.func.vmap(torch.func.grad(total, has_aux=True))(
             parts, points, low, high
         )
@@ -160,9 +161,7 @@ def _value_and_grad(head: PNNHead) -> Kernel:
 
 
 def _log_prob(head: PNNHead) -> Callable[..., Tensor]:
-    def log_prob(
-        theta: network.Theta, points: tuple[Tensor, ...], low: Tensor, high: Tensor
-    ) -> Tensor:
-        return head.log_mass(network.frame(theta, low, high, head.hidden), points)
+    def log_prob(theta: Theta, points: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
+        return head.log_mass(network.normalized(theta, low, high, head.hidden), points)
 
     return log_prob

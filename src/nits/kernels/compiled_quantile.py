@@ -56,7 +56,7 @@ def _native(theta: Tensor, v: Tensor, low: Tensor, high: Tensor, hidden: tuple[i
     both = native.quantile(theta.unsqueeze(0), v.unsqueeze(0), low, high, hidden)
     x, open_ = (t.squeeze(0) for t in both)
     if open_.any():
-        at = network.frame(theta[:, open_], low, high, hidden)
+        at = network.normalized(theta[:, open_], low, high, hidden)
         x[open_] = roots.quantile(at, v[open_], 1 - v[open_])
     return x
 
@@ -74,7 +74,7 @@ def _compiled(
         if not len(todo):
             break
     else:
-        at = network.frame(theta[:, todo], low, high, hidden)
+        at = network.normalized(theta[:, todo], low, high, hidden)
         x[todo] = roots.quantile(at, v[todo], 1 - v[todo])
     return x
 
@@ -112,7 +112,7 @@ def _kernel(hidden: Sequence[int]) -> Kernel:
     def seek(
         theta: Tensor, u: Tensor, state: Tensor, low: Tensor, high: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        at = roots.spread(network.frame(theta, low, high, hidden), u)
+        at = roots.expanded(network.normalized(theta, low, high, hidden), u)
         target = torch.log(u) - torch.log1p(-u)
         y, left, right, width = state
         none = torch.full_like(u, torch.nan)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from nits.pnn import network
+from nits.pnn.plain import LOG_WEIGHT_BOUND
 
 SMOOTHING = 1.5
 """Width of a first-layer unit, in gaps between the centres."""
@@ -66,4 +66,4 @@ def _gaps(centres: Tensor, x: Tensor) -> Tensor:
 
 def from_log_weights(log_weight: Tensor) -> Tensor:
     """Returns A with log W = log_weight: the inverse of `network.log_weights`, for |log_weight| < 20."""
-    return -log_weight * torch.rsqrt(1 - (log_weight / network.LOG_WEIGHT_BOUND) ** 2)
+    return -log_weight * torch.rsqrt(1 - (log_weight / LOG_WEIGHT_BOUND) ** 2)

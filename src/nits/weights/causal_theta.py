@@ -18,7 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nits.pnn import initial, network
+from nits.pnn import initial
+from nits.pnn.plain import log_weights
 from nits.weights.causal_layers import Pointwise
 
 SPREAD = 0.25
@@ -71,9 +72,7 @@ class PixelTheta(nn.Module):
             [self.units, self.units, theta.shape[-2] - 2 * self.units], -2
         )
         guess = self.guess[c, None, : seen.shape[-2]] @ seen + self.guess[c, -1]
-        return torch.cat(
-            [slopes, guess + offsets * torch.exp(-network.log_weights(slopes)), rest], -2
-        )
+        return torch.cat([slopes, guess + offsets * torch.exp(-log_weights(slopes)), rest], -2)
 
     def start_at(self, theta: Tensor) -> None:
         """Makes θ a constant, shape (pixels, C, P); the weights are free to grow from zero."""
@@ -83,7 +82,7 @@ class PixelTheta(nn.Module):
             slopes, centres, rest = theta.split(
                 [self.units, self.units, theta.shape[-1] - 2 * self.units], -1
             )
-            offsets = centres * torch.exp(network.log_weights(slopes))
+            offsets = centres * torch.exp(log_weights(slopes))
             self.bias.copy_(torch.cat([slopes, offsets, rest], -1))
 
     def start_from(self, points: Tensor, near: Tensor, hidden: tuple[int, ...]) -> None:
