@@ -254,7 +254,7 @@ def _telescoping(log_share: Tensor, units: Units, start: Point, end: Point) -> T
 
 
 def _cdf(pnn: Normalized, point: Point) -> tuple[Tensor, Tensor]:
-    """Returns Σ q f and Σ q f̄, divided by their sum, 1 up to rounding, so that neither exceeds 1."""
+    """Returns Σ q f and Σ q f̄ over their sum, 1 up to rounding, so that neither exceeds 1."""
     share = torch.exp(pnn.log_share)
     below, above = (share * point.below).sum(0), (share * point.above).sum(0)
     return below / (below + above), above / (below + above)

@@ -22,9 +22,8 @@ from nits.pnn.logistic import kappa, log_softplus, logistic_quantile, softplus, 
 from nits.pnn.network import Normalized
 
 PASSES = ((4, 3), (3, 3), (3, 3), (6, 2), *((8, 1),) * 20)
-"""Passes of the search, as (steps, every): that many Newton steps, and a bracket that has not halved
-in `every` of them is bisected: rarely in the first passes, at each step in the last. Roots that are
-found leave the search after a pass."""
+"""Passes of the search, as (steps, every): that many Newton steps, where a bracket that has not
+halved in `every` of them is bisected. Roots that are found leave the search after a pass."""
 
 COMPILED_STEPS = {torch.float32: 16, torch.float64: 20}
 """Steps of every root in a compiled or exported graph, in which none can leave the search."""
