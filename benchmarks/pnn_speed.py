@@ -2,14 +2,13 @@
 
     python benchmarks/pnn_speed.py        writes benchmarks/results/pnn_speed.json
 
-The rivals: torch.compile's kernels; the oracle of the tests, which goes unit by unit and takes its
-slope by autograd; and bisection.
+The rivals: torch.compile's kernels; `nits.pnn.plain`, which takes its slope by autograd; and
+bisection.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -24,10 +23,7 @@ from nits import PNN, pnn_parameters
 from nits.heads import Continuous
 from nits.kernels import compiled, native
 from nits.pnn import network
-
-sys.path.insert(0, str(measure.ROOT / "tests"))
-
-from oracle import PlainPNN
+from nits.pnn.plain import PlainPNN
 
 HIDDEN = (16, 16)
 PNNS = 65_536
@@ -39,12 +35,12 @@ LOW, HIGH = -1.0, 2.0
 def main() -> int:
     """Runs both comparisons, prints them and writes the result file."""
     speed, evaluations = log_prob_speed(), quantile_evaluations()
-    for rival in ("compiled", "oracle"):
+    for rival in ("compiled", "plain"):
         ratio = speed[f"{rival}_over_native"]
         print(
             f"log_prob forward + backward, {PNNS:,} PNNs of {HIDDEN}: {rival} takes "
             f"{ratio['median']:.1f} times as long as the kernels in C++ "
-            f"(from {ratio['quartile_low']:.1f} to {ratio['quartile_high']:.1f}; target 5 for the oracle)"
+            f"(from {ratio['quartile_low']:.1f} to {ratio['quartile_high']:.1f}; target 5 for plain)"
         )
     for row in evaluations:
         print(
@@ -59,11 +55,11 @@ def main() -> int:
 
 
 def log_prob_speed() -> dict[str, Any]:
-    """Times log_prob and its gradient with respect to theta, ours and the oracle's in turn, in float32.
+    """Times log_prob and its gradient with respect to theta, program by program, in float32.
 
     Each gets theta as it would have it: ours as training does, 64 columns of 1024 rows, one
-    column's weights together; the oracle with each weight of all PNNs together, the order in which
-    it reads them.
+    column's weights together; the plain one with each weight of all PNNs together, the order in
+    which it reads them.
     """
     generator = torch.Generator().manual_seed(0)
     theta = torch.randn(pnn_parameters(HIDDEN), PNNS, generator=generator)
@@ -87,16 +83,16 @@ def log_prob_speed() -> dict[str, Any]:
             lambda theta: compiled.log_prob(head, theta, (x.view(COLUMNS, -1),), low, high)
         )
 
-    def oracle() -> Tensor:
+    def plain() -> Tensor:
         weights = theta.detach().requires_grad_()
-        log_prob = PlainPNN(weights.T, low[0], high[0], HIDDEN).log_prob(x[0])
+        log_prob = PlainPNN(weights, low[0], high[0], HIDDEN).log_density(x[0])
         (found,) = torch.autograd.grad(log_prob.sum(), weights)
         return found.reshape(-1, COLUMNS, PNNS // COLUMNS)
 
-    # The oracle loses digits where F is flat, so a few gradients in ten thousand may differ.
-    if torch.isclose(ours(), oracle(), rtol=1e-2, atol=1e-3).double().mean() < 0.999:
+    # Plain differences lose digits where F is flat: a few gradients in ten thousand may differ.
+    if torch.isclose(ours(), plain(), rtol=1e-2, atol=1e-3).double().mean() < 0.999:
         raise RuntimeError("the two programs do not compute the same gradients.")
-    times = measure.alternately({"native": ours, "compiled": by_torch, "oracle": oracle}, ROUNDS)
+    times = measure.alternately({"native": ours, "compiled": by_torch, "plain": plain}, ROUNDS)
     return {
         "pnns": PNNS,
         "hidden": HIDDEN,
@@ -104,7 +100,7 @@ def log_prob_speed() -> dict[str, Any]:
         "rounds": ROUNDS,
         "seconds": {name: measure.spread(values) for name, values in times.items()},
         "compiled_over_native": measure.ratios(times, "compiled", "native"),
-        "oracle_over_native": measure.ratios(times, "oracle", "native"),
+        "plain_over_native": measure.ratios(times, "plain", "native"),
     }
 
 
@@ -157,7 +153,7 @@ def counted(program: Callable[[], Tensor]) -> tuple[Tensor, int]:
     points = 0
 
     def counting(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(at: network.Frame, x: Tensor) -> Any:
+        def call(at: network.Normalized, x: Tensor) -> Any:
             nonlocal points
             points += x.numel()
             return function(at, x)

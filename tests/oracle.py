@@ -1,7 +1,6 @@
-"""A slow, obviously right PNN: equations (1)–(6) unit by unit, with plain differences and autograd slopes.
+"""A slow PNN in 50 digits: equations (1)–(6) unit by unit, for one PNN and one point at a time.
 
-`PlainPNN` works in whatever dtype it is given and loses digits where F is flat or steep; `ExactPNN`
-does the same sums in 50 digits, of one PNN at a time.
+`nits.pnn.plain` is the same in floating-point numbers, for batches.
 """
 
 from collections.abc import Sequence
@@ -9,65 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import mpmath
-import torch
 from torch import Tensor
 
 BOUND = 20  # of log W
-
-
-@dataclass
-class PlainPNN:
-    """theta: shape (*, P). low, high: broadcast to (*). Points have shape (*)."""
-
-    theta: Tensor
-    low: Tensor
-    high: Tensor
-    hidden: Sequence[int] = (16, 16)
-
-    def F(self, x: Tensor) -> Tensor:
-        """Equations (1)–(3), one unit after the other."""
-        weights = iter(self.theta.unbind(-1))
-        a = [x]
-        for h in self.hidden:
-            W = [[torch.exp(_log_weight(next(weights))) for _ in a] for _ in range(h)]
-            b = [next(weights) for _ in range(h)]
-            z = [
-                sum(w * (a_i - b_j) for w, a_i in zip(W_j, a, strict=True))
-                for W_j, b_j in zip(W, b, strict=True)
-            ]
-            a = [torch.sigmoid(torch.as_tensor(z_j)) for z_j in z]
-        w = torch.softmax(torch.stack(list(weights)), 0)
-        return (w * torch.stack(a)).sum(0)
-
-    def rise(self) -> Tensor:
-        return self.F(self.high) - self.F(self.low)
-
-    def cdf(self, x: Tensor) -> Tensor:
-        return (self.F(x) - self.F(self.low)) / self.rise()
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        if not x.requires_grad:
-            x = x.detach().requires_grad_()
-        with torch.enable_grad():
-            F = self.F(x)
-            (slope,) = torch.autograd.grad(F.sum(), x, create_graph=True)
-        return torch.log(slope / self.rise())
-
-    def log_mass(self, s: Tensor, t: Tensor) -> Tensor:
-        return torch.log((self.F(t) - self.F(s)) / self.rise())
-
-    def icdf(self, u: Tensor, evaluations: int = 60) -> Tensor:
-        """Bisection of a finite support."""
-        left, right = self.low.expand_as(u).clone(), self.high.expand_as(u).clone()
-        for _ in range(evaluations):
-            middle = (left + right) / 2
-            below = self.cdf(middle) < u
-            left, right = torch.where(below, middle, left), torch.where(below, right, middle)
-        return (left + right) / 2
-
-
-def _log_weight(A: Tensor) -> Tensor:
-    return -A / torch.sqrt(1 + (A / BOUND) ** 2)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from torch import Tensor
 from nits import NITS, Recipe, fit
 from nits.heads import Continuous, Quantized
 from nits.images.rows import to_images, to_rows
-from nits.pnn import network
+from nits.pnn.plain import log_weights
 from nits.training.likelihood import start_from_data
 from nits.training.rows import Rows
 from nits.weights import ConvSize
@@ -129,7 +129,7 @@ def test_centres_are_offsets_from_the_guess_in_widths() -> None:
     with torch.no_grad():
         raw, theta = (module(1, h, near, bias) for module in (plain, placed))
     guess = placed.guess[1, :13] @ near[:13] + placed.guess[1, 13]
-    slopes = torch.exp(network.log_weights(raw[:3]))
+    slopes = torch.exp(log_weights(raw[:3]))
     torch.testing.assert_close(slopes * (x - theta[3:6]), slopes * (x - guess) - raw[3:6])
     assert torch.equal(theta[:3], raw[:3])
     assert torch.equal(theta[6:], raw[6:])

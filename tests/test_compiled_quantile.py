@@ -32,7 +32,7 @@ def inverted(theta: Tensor, u: Tensor, support: tuple[float, float]) -> tuple[Te
     with torch.no_grad():
         x = kernels.quantile(theta, u, low, high, (16, 16))
     assert "compiled" in kernels.current().ran
-    return x, network.cdf(network.frame(theta, low, high, (16, 16)), x)[0]
+    return x, network.cdf(network.normalized(theta, low, high, (16, 16)), x)[0]
 
 
 def problems(n: int, scale: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -62,14 +62,14 @@ def test_steep_networks_are_left_to_the_solver(
     theta, u = problems(600, 10.0, torch.float64)
     asked, plain = [], roots.quantile
 
-    def counted(at: network.Frame, u: Tensor, above: Tensor) -> Tensor:
+    def counted(at: network.Normalized, u: Tensor, above: Tensor) -> Tensor:
         asked.append(len(u))
         return plain(at, u, above)
 
     monkeypatch.setattr(roots, "quantile", counted)
     x, _ = inverted(theta, u, support)
     low, high = (torch.tensor([end], dtype=u.dtype) for end in support)
-    expected = plain(network.frame(theta, low, high, (16, 16)), u, 1 - u)
+    expected = plain(network.normalized(theta, low, high, (16, 16)), u, 1 - u)
     torch.testing.assert_close(x, expected, rtol=1e-6, atol=1e-9)
     assert 0 < sum(asked) < 600
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nits.weights.dropout import SIDES, dropout
+from nits.weights.dropout import LEVELS, dropout
 
 N = 400_000
 
@@ -14,7 +14,7 @@ def test_drops_the_share_and_scales_the_rest(probability: float, dtype: torch.dt
     torch.manual_seed(0)
     y = dropout(torch.ones(N, dtype=dtype), probability, training=True)
     error = (probability * (1 - probability) / N) ** 0.5
-    assert abs(float((y == 0).double().mean()) - probability) < 4 * error + 0.5 / SIDES
+    assert abs(float((y == 0).double().mean()) - probability) < 4 * error + 0.5 / LEVELS
     assert y.dtype == dtype
     scales = y[y != 0].unique()
     assert len(scales) == 1

@@ -16,6 +16,7 @@ from nits import kernels
 from nits.kernels import native
 from nits.kernels.native import library
 from nits.pnn import network
+from nits.pnn.plain import parameters
 from registry import MODELS
 from test_compiled import assert_same
 
@@ -32,7 +33,7 @@ def problem(
 ) -> tuple[Tensor, ...]:
     """Returns θ, shape (3, P, n), points of which some are ends, and the ends, all in float64."""
     generator = torch.Generator().manual_seed(n)
-    shape = 3, network.parameters(hidden), n
+    shape = 3, parameters(hidden), n
     theta = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
     x = 2 * torch.randn(3, n, generator=generator, dtype=torch.float64)
     low, high = (torch.full((3, 1), end, dtype=torch.float64) for end in support)
@@ -41,7 +42,7 @@ def problem(
 
 
 def plain(theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]) -> Tensor:
-    return network.log_density(network.frame(theta.movedim(1, 0), low, high, hidden), x)
+    return network.log_density(network.normalized(theta.movedim(1, 0), low, high, hidden), x)
 
 
 def with_gradient(value: Tensor, theta: Tensor) -> tuple[Tensor, Tensor]:
@@ -96,7 +97,7 @@ def test_masses_and_gradients_are_those_of_the_formulas(
     ends = (x.clamp(-4.0, 4.0) / width).floor() * width  # which float32 has exactly
     points = torch.maximum(ends, low), torch.minimum(ends + width, high)
     wanted = theta.clone().requires_grad_()
-    at = network.frame(wanted.movedim(1, 0), low, high, hidden)
+    at = network.normalized(wanted.movedim(1, 0), low, high, hidden)
     expected = with_gradient(
         network.log_mass(at, *points).masked_fill(points[0] >= points[1], 0.0), wanted
     )
@@ -140,7 +141,7 @@ def test_the_quantile_inverts_the_cdf(
         x, open_ = native.quantile(theta[k], u[k], low[k], high[k], hidden)
         assert not open_.any()
         assert ((x >= low[k]) & (x <= high[k])).all()
-        back, _ = network.cdf(network.frame(theta[k], low[k], high[k], hidden), x)
+        back, _ = network.cdf(network.normalized(theta[k], low[k], high[k], hidden), x)
         assert (back - u[k]).abs().max() < error
 
 

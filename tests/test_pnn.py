@@ -1,8 +1,7 @@
-"""The recursion: mass one, agreement with the oracle, precision, and nothing that is not a number."""
+"""The exact recursion: mass one, agreement with the plain PNN, precision, and no NaN."""
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
 import torch
@@ -10,8 +9,9 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from nits import PNN, QuantizedPNN, pnn_parameters
-from nits.pnn import initial, network
-from oracle import ExactPNN, PlainPNN
+from nits.pnn import network
+from nits.pnn.plain import PlainPNN
+from oracle import ExactPNN
 
 inf = math.inf
 SUPPORTS = {
@@ -133,45 +133,28 @@ def test_cdf_increases_from_zero_to_one(low: float, high: float) -> None:
     assert (cdf.diff(dim=0) >= -2e-16).all()  # one unit in the last place of 1
 
 
-# Agreement with the oracle.
-
-
-def test_number_of_parameters() -> None:
-    assert [pnn_parameters(hidden) for hidden in HIDDEN] == [
-        8 + 8 + 8,
-        320,
-        4 + 4 + 20 + 5 + 30 + 6 + 6,
-    ]
+# Agreement with the plain PNN and with 50 digits.
 
 
 @every_hidden
-def test_unpacking_puts_every_weight_in_one_place(hidden: tuple[int, ...]) -> None:
-    theta = torch.arange(pnn_parameters(hidden))
-    layers, last = network.unpack(theta, hidden)
-    assert layers[0][0].shape == hidden[:1]
-    assert [A.shape for A, _ in layers[1:]] == [(h, below) for below, h in pairwise(hidden)]
-    parts = [part.flatten() for layer in layers for part in layer]
-    assert torch.cat([*parts, last]).tolist() == theta.tolist()
-
-
-@every_hidden
-def test_values_and_gradients_are_the_oracles(hidden: tuple[int, ...]) -> None:
+@every_support
+def test_values_and_gradients_are_those_of_the_plain_pnn(
+    low: float, high: float, hidden: tuple[int, ...]
+) -> None:
     theta = weights(5, hidden=hidden).requires_grad_()
-    low, high = (
-        torch.full((5,), end, dtype=torch.float64, requires_grad=True) for end in (-1.0, 2.0)
-    )
+    a, b = (torch.full((5,), end, dtype=torch.float64, requires_grad=True) for end in (low, high))
     x, t = (points(-1.0, 2.0, (5,), 1.0, seed).requires_grad_() for seed in (3, 4))
     s, t = torch.minimum(x, t), torch.maximum(x, t)
-    ours, oracle = PNN(theta, low, high, hidden), PlainPNN(theta, low, high, hidden)
+    ours, plain = PNN(theta, a, b, hidden), PlainPNN(theta.T, a, b, hidden)
     for value, expected in [
-        (ours.cdf(x), oracle.cdf(x)),
-        (ours.log_prob(x), oracle.log_prob(x)),
-        (ours.log_mass(s, t), oracle.log_mass(s, t)),
+        (ours.cdf(x), plain.cdf(x)),
+        (ours.log_prob(x), plain.log_density(x)),
+        (ours.log_mass(s, t), plain.log_mass(s, t)),
     ]:
         torch.testing.assert_close(value, expected, atol=1e-11, rtol=1e-11)
-        inputs = (theta, x, low, high)
         grads, expected_grads = (
-            torch.autograd.grad(f.sum(), inputs, retain_graph=True) for f in (value, expected)
+            torch.autograd.grad(f.sum(), (theta, x, a, b), retain_graph=True)
+            for f in (value, expected)
         )
         for grad, expected_grad in zip(grads, expected_grads, strict=True):
             torch.testing.assert_close(grad, expected_grad, atol=1e-9, rtol=1e-9)
@@ -321,31 +304,3 @@ def test_gradients_by_finite_differences(low: float, high: float) -> None:
     check(lambda d: d.cdf(x), x)
     check(lambda d: d.survival(x), x)
     check(lambda d: d.log_mass(x, t), x, t)
-
-
-# The weights.
-
-
-def test_log_weights_are_bounded_decreasing_and_invertible() -> None:
-    A = torch.linspace(-300, 300, 20_001, dtype=torch.float64)
-    log_weight = network.log_weights(A)
-    assert log_weight.abs().max() < network.LOG_WEIGHT_BOUND
-    assert (log_weight.diff() < 0).all()
-    inner = A.abs() < 200
-    torch.testing.assert_close(
-        initial.from_log_weights(log_weight)[inner], A[inner], rtol=1e-10, atol=1e-10
-    )
-
-
-def test_log_weights_are_minus_A_within_one_percent_up_to_2_8() -> None:
-    A = torch.linspace(-2.8, 2.8, 101, dtype=torch.float64)
-    torch.testing.assert_close(network.log_weights(A), -A, rtol=0.01, atol=1e-12)
-
-
-@every_dtype
-def test_weights_stay_in_range_for_any_theta(dtype: torch.dtype) -> None:
-    A = torch.tensor([-1e15, 1e15, 0.0], dtype=dtype)
-    W = torch.exp(network.log_weights(A))
-    torch.testing.assert_close(
-        W, torch.exp(torch.tensor([20.0, -20.0, 0.0], dtype=dtype)), rtol=1e-5, atol=0
-    )

@@ -179,7 +179,7 @@ class Count:
             monkeypatch.setattr(network, name, self._counted(getattr(network, name)))
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(at: network.Frame, x: Tensor) -> Any:
+        def counted(at: network.Normalized, x: Tensor) -> Any:
             self.points += x.numel()
             return function(at, x)
 

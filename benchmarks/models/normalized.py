@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nits import NITS
 from nits.weights import MaskedMLP
 from nits.weights.dropout import dropout
-from nits.weights.masked_mlp import MLPStepper
+from nits.weights.mlp_stepper import MLPStepper
 
 NORMALIZED = "relu, normalized"
 """What the settings call it."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nits.model.whitened import Whitened
     from nits.persistence import load, save
     from nits.pnn.distributions import PNN, QuantizedPNN
-    from nits.pnn.network import parameters as pnn_parameters
+    from nits.pnn.plain import parameters as pnn_parameters
     from nits.tables.estimator import NITSDensity
     from nits.training.fit import fit
     from nits.training.recipe import Constant, Cosine, Plateau, Recipe
@@ -58,7 +58,7 @@ _PLACES = {
     "fit": "training.fit",
     "load": "persistence",
     "save": "persistence",
-    "pnn_parameters": "pnn.network",
+    "pnn_parameters": "pnn.plain",
 }
 
 

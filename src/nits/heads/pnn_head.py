@@ -10,7 +10,7 @@ from torch import Tensor
 from nits import kernels
 from nits.heads import hats
 from nits.heads.head import Given, Head
-from nits.pnn import network
+from nits.pnn.plain import parameters
 
 
 class PNNHead(Head):
@@ -21,7 +21,7 @@ class PNNHead(Head):
     @property
     def weights(self) -> int:
         """P, the number of weights of the PNN."""
-        return network.parameters(self.hidden)
+        return parameters(self.hidden)
 
     @property
     def units(self) -> int:

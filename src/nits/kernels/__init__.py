@@ -62,7 +62,7 @@ def quantile(theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: Sequen
             policy.ran.add(COMPILED)
             return _found(compiled_quantile.quantile, theta, u, low, high, tuple(hidden))
     policy.ran.add(PLAIN)
-    return roots.quantile(network.frame(theta.movedim(-2, 0), low, high, hidden), u, 1 - u)
+    return roots.quantile(network.normalized(theta.movedim(-2, 0), low, high, hidden), u, 1 - u)
 
 
 def _found(
@@ -78,7 +78,7 @@ def _found(
     inner = torch.where((u > 0) & (u < 1), u, 0.5)
     x, open_ = seek(theta, inner, low, high, hidden)
     if open_.any():
-        at = network.frame(theta[:, open_], low, high, hidden)
+        at = network.normalized(theta[:, open_], low, high, hidden)
         x[open_] = roots.quantile(at, inner[open_], 1 - inner[open_])
     x = torch.where(u <= 0, low, torch.where(u >= 1, high, x))
     return torch.where(torch.isnan(u), torch.nan, x)
@@ -92,11 +92,11 @@ def _is_block(theta: Tensor, points: tuple[Tensor, ...], low: Tensor) -> bool:
     return several and not any(point.requires_grad for point in points)
 
 
-def _log_probability(at: network.Frame, *points: Tensor) -> Tensor:
+def _log_probability(at: network.Normalized, *points: Tensor) -> Tensor:
     return network.log_density(at, *points) if len(points) == 1 else network.log_mass(at, *points)
 
 
-def _below(at: network.Frame, x: Tensor) -> Tensor:
+def _below(at: network.Normalized, x: Tensor) -> Tensor:
     return network.cdf(at, x)[0]
 
 
@@ -110,10 +110,10 @@ def _by_columns(
 ) -> Tensor:
     """Evaluates a few columns at a time, so that the PNNs at work stay in the cache."""
     if theta.dim() == 2:
-        return function(network.frame(theta, low, high, hidden), *points)
+        return function(network.normalized(theta, low, high, hidden), *points)
     size = max(1, PNNS_AT_ONCE // max(points[0].shape[-1], 1))
     parts = []
     for some in slices(len(theta), size):
-        at = network.frame(theta[some].movedim(1, 0), low[some], high[some], hidden)
+        at = network.normalized(theta[some].movedim(1, 0), low[some], high[some], hidden)
         parts.append(function(at, *(point[some] for point in points)))
     return torch.cat(parts)

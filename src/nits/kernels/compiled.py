@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nits.pnn import network
+from nits.pnn.plain import Theta, sizes
 
 BLOCKS = ((32, 8), (8, 32), (2, 128), (2, 1024))
 """Columns and rows per call: for a few rows, as images have them, for small and for large batches."""
@@ -145,7 +146,7 @@ def _value_and_grad(hidden: tuple[int, ...], points: int) -> Kernel:
     def value_and_grad(
         theta: Tensor, at: tuple[Tensor, ...], low: Tensor, high: Tensor
     ) -> tuple[Tensor, Tensor]:
-        parts = theta.split(network.sizes(hidden), 1)
+        parts = theta.split(sizes(hidden), 1)
         slopes, value = torch.func.vmap(torch.func.grad(total, has_aux=True))(parts, at, low, high)
         return value, torch.cat(slopes, 1)
 
@@ -155,7 +156,7 @@ def _value_and_grad(hidden: tuple[int, ...], points: int) -> Kernel:
 def _log_prob(hidden: tuple[int, ...], points: int) -> Callable[..., Tensor]:
     function = network.log_density if points == 1 else network.log_mass
 
-    def log_prob(theta: network.Theta, at: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
-        return function(network.frame(theta, low, high, hidden), *at)
+    def log_prob(theta: Theta, at: tuple[Tensor, ...], low: Tensor, high: Tensor) -> Tensor:
+        return function(network.normalized(theta, low, high, hidden), *at)
 
     return log_prob

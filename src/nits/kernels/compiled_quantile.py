@@ -84,7 +84,7 @@ def _kernel(hidden: Sequence[int]) -> Kernel:
     def seek(
         theta: Tensor, u: Tensor, state: Tensor, low: Tensor, high: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        at = roots.spread(network.frame(theta, low, high, hidden), u)
+        at = roots.expanded(network.normalized(theta, low, high, hidden), u)
         target = torch.log(u) - torch.log1p(-u)
         y, left, right, width = state
         none = torch.full_like(u, torch.nan)

@@ -11,6 +11,7 @@ from torch.distributions import Distribution, constraints
 
 from nits import checks
 from nits.pnn import moments, network, roots
+from nits.pnn.plain import parameters
 
 Size = torch.Size | Sequence[int]
 
@@ -35,9 +36,9 @@ class PNN(Distribution):
         hidden: Sequence[int] = (16, 16),
     ) -> None:
         self.hidden = checks.hidden(hidden)
-        self.theta = checks.theta(theta, network.parameters(self.hidden), self.hidden)
+        self.theta = checks.theta(theta, parameters(self.hidden), self.hidden)
         self.low, self.high = checks.support(low, high, self.theta)
-        self._frame: network.Frame | None = None
+        self._frame: network.Normalized | None = None
         super().__init__(self.theta.shape[:-1], validate_args=False)
 
     @property
@@ -46,11 +47,11 @@ class PNN(Distribution):
         return constraints.interval(self.low, self.high)
 
     @property
-    def frame(self) -> network.Frame:
+    def frame(self) -> network.Normalized:
         """The network over its support, with a last dimension for points: shapes (…, *batch, 1)."""
         if self._frame is None:
             theta = self.theta.movedim(-1, 0).unsqueeze(-1)
-            self._frame = network.frame(
+            self._frame = network.normalized(
                 theta, self.low.unsqueeze(-1), self.high.unsqueeze(-1), self.hidden
             )
         return self._frame

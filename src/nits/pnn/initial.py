@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from nits.pnn import network
+from nits.pnn.plain import LOG_WEIGHT_BOUND
 
 SMOOTHING = 1.5
 """Width of a first-layer unit, in gaps between the centres."""
@@ -17,16 +17,15 @@ SMOOTHING = 1.5
 def from_quantiles(x: Tensor, hidden: Sequence[int]) -> Tensor:
     """Returns θ, shape (P,), of a PNN that follows the distribution of x, shape (N,).
 
-    The first layer's h centres are the quantiles (i + ½)/h and its units as wide as the gaps
-    between them, so its mean is a smooth version of the cdf. A later layer gives every unit the
-    plain mean of the layer below, and centres at (j + ½)/h: a staircase over [0, 1] whose mean is
-    close to the identity.
+    The centres of the first layer's h units are the quantiles (i + ½)/h, and each unit is about as
+    wide as the gaps to its neighbours, so that their mean is a smooth version of the cdf. Every
+    unit of a later layer reads the plain mean of the layer below and has its centre at (j + ½)/h:
+    the mean of these steps over [0, 1] is close to the identity.
     """
     h = hidden[0]
     levels = (torch.arange(h, dtype=x.dtype, device=x.device) + 0.5) / h
     centres = quantiles(x, levels)
-    # A logistic of scale s has density 1 / (4 s) at its centre, so s = gap / 4 gives it the data's
-    # density.
+    # A logistic of scale s has density 1 / (4 s) at its centre: that of the data if s = gap / 4.
     log_scale = torch.log(SMOOTHING * _gaps(centres, x) / 4)
     parts = [from_log_weights(-log_scale.clamp(-19.0, 19.0)), centres]
     for fan_in, width in pairwise(hidden):
@@ -55,7 +54,7 @@ def spread_out(k: Tensor) -> Tensor:
 
 
 def _gaps(centres: Tensor, x: Tensor) -> Tensor:
-    """Returns how far apart the centres lie around each; ties get a sliver of the range instead of zero."""
+    """Returns the mean gap beside each centre; for ties, a small part of the range, never zero."""
     if len(centres) == 1:
         return (x.std(correction=0) * 2.2).clamp_min(1e-3).reshape(1)
     gaps = centres.diff()
@@ -65,5 +64,5 @@ def _gaps(centres: Tensor, x: Tensor) -> Tensor:
 
 
 def from_log_weights(log_weight: Tensor) -> Tensor:
-    """Returns A with log W = log_weight: the inverse of `network.log_weights`, for |log_weight| < 20."""
-    return -log_weight * torch.rsqrt(1 - (log_weight / network.LOG_WEIGHT_BOUND) ** 2)
+    """Returns A with log W = log_weight, |log_weight| < 20: the inverse of `plain.log_weights`."""
+    return -log_weight * torch.rsqrt(1 - (log_weight / LOG_WEIGHT_BOUND) ** 2)

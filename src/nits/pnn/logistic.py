@@ -1,4 +1,4 @@
-"""The logistic function σ in forms that lose no digits: its logarithm, its differences, its quantiles."""
+"""The logistic function σ without loss of digits: its logarithm, differences and quantiles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 FAR = 80.0
-"""e⁻⁸⁰ vanishes beside 1 in either precision; further out come subnormal numbers, which are slow."""
+"""e⁻⁸⁰ is 0 beside 1 in either precision; smaller powers become subnormal, and those are slow."""
 
 
 def positive(z: Tensor) -> Tensor:
@@ -17,10 +17,9 @@ def positive(z: Tensor) -> Tensor:
 
 
 def tail(z: Tensor) -> Tensor:
-    """Returns log(1 + e^−|z|), what softplus(z) has beyond max(z, 0), to a rounding error of 1.
+    """Returns softplus(z) − max(z, 0) = log(1 + e^−|z|), to an absolute error of ε.
 
-    That is enough wherever it is a term of a logarithm, and many times faster than log1p of a tiny
-    number.
+    As a term of a logarithm it need not be better, and log1p of tiny numbers is many times slower.
     """
     return torch.log(1 + torch.exp(torch.where(z < 0, z, -z).clamp_min(-FAR)))
 
@@ -39,7 +38,7 @@ def log_softplus(z: Tensor) -> Tensor:
 def softplus_gap(a: Tensor, b: Tensor, gap: Tensor) -> Tensor:
     """Returns softplus(b) − softplus(a) for b = a + gap ≥ a, without cancellation, equation (10).
 
-    For a ≥ 0 the large parts of both differ by exactly the gap.
+    For a ≥ 0 max(a, 0) and max(b, 0) differ by exactly the gap.
     """
     return torch.where(a < 0, positive(b), gap) + tail(b) - tail(a)
 
@@ -58,14 +57,14 @@ def kappa(h: Tensor) -> Tensor:
 
 
 def log_kappa(log_h: Tensor) -> Tensor:
-    """Returns log κ(h) from log h: where h is so small that κ(h) = h to rounding, it is log h itself."""
+    """Returns log κ(h) from log h; it is log h itself where κ(h) = h to rounding."""
     h = torch.exp(log_h)
     small = h < straight(h.dtype)
     return torch.where(small, log_h, torch.log(kappa(torch.where(small, torch.ones_like(h), h))))
 
 
 def straight(dtype: torch.dtype) -> float:
-    """Returns a width below which κ(h) = h, so that a unit is a straight line to rounding."""
+    """Returns a width h below which κ(h) = h to rounding: such a unit is a straight line."""
     return 1e-10 if dtype == torch.float32 else 1e-20
 
 

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from nits.pnn import network, roots
-from nits.pnn.network import Frame
+from nits.pnn.network import Normalized
 
 CELLS = 256
 NODES = 8
 
 
-def mean_and_variance(at: Frame) -> tuple[Tensor, Tensor]:
+def mean_and_variance(at: Normalized) -> tuple[Tensor, Tensor]:
     """Returns E X and Var X; at's batch ends in a dimension of size one, and so do they.
 
     By parts about the median c, with the increasing, bounded N in place of the density:
@@ -36,7 +36,7 @@ def mean_and_variance(at: Frame) -> tuple[Tensor, Tensor]:
     return median + shift, square - shift**2
 
 
-def _nodes(at: Frame) -> tuple[Tensor, Tensor, Tensor]:
+def _nodes(at: Normalized) -> tuple[Tensor, Tensor, Tensor]:
     """Returns points and weights for integrals over the support, shapes (*, CELLS, NODES), and the median."""
     t = torch.linspace(-35.0, 35.0, CELLS + 1, dtype=at.low.dtype, device=at.low.device)
     shape = (*at.low.shape[:-1], CELLS + 1)

@@ -1,161 +1,145 @@
-"""The PNN: an increasing network of one variable, and every quantity that is a difference of it.
+"""The exact recursion: what `nits.pnn.plain` computes, without losing a digit to a difference.
 
-Pure tensor functions. Weights and units come first, the batch last: theta has shape (P, *), a layer
-of h units (h, *), a matrix (out, in, *), a point x (*). `docs/maths.md` derives the numbered
-formulas. The idea: a unit σ(z) on a support with ends A and B is used only through the share of its
-rise below or above a point,
+Pure tensor functions. Weights and units come first, the batch last: θ has shape (P, *), a layer of
+h units (h, *), a matrix (out, in, *), a point x (*). docs/maths.md derives the numbered formulas.
+The idea: a unit σ(z) on a support with ends A and B enters only through the share of its rise that
+lies below or above a point,
 
     f = (σ(z) − σ(z_A)) / (σ(z_B) − σ(z_A)),    f̄ = 1 − f,                                (9)
 
-so each layer maps shares in [0, 1] to shares in [0, 1] and the whole network is normalized by
+so each layer maps shares in [0, 1] to shares in [0, 1] and the network is normalized by
 construction. Both f and f̄ are carried, each to full relative precision, and nothing is subtracted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nits.pnn.logistic import kappa, log_kappa, positive, straight, tail
-
-Theta = Tensor | Sequence[Tensor]  # whole, or in the parts that `sizes` counts
-
-LOG_WEIGHT_BOUND = 20.0  # weights W stay in (e⁻²⁰, e²⁰), which float32 carries
+from nits.pnn.plain import Theta, log_weights, unpack
 
 
 class Units(NamedTuple):
-    """A layer of units σ(z) over the support: where z starts and ends, shapes (h, *)."""
+    """A layer of units σ(z) on the support [A, B], shapes (h, *)."""
 
-    low: Tensor  # z at the lower end A
-    high: Tensor  # z at the upper end B
+    low: Tensor  # z_A, z at the lower end
+    high: Tensor  # z_B, z at the upper end
     width: Tensor  # D = z_B − z_A
     shrink: Tensor  # κ(D)
-    tail_low: Tensor  # log(1 + e^−|z|) at A
-    tail_high: Tensor  # and at B
+    tail_low: Tensor  # log(1 + e^−|z_A|)
+    tail_high: Tensor  # log(1 + e^−|z_B|)
 
 
 class First(NamedTuple):
     """The layer that reads x: z = W (x − b), shapes (h, *)."""
 
-    weight: Tensor
-    centre: Tensor
+    weight: Tensor  # W
+    centre: Tensor  # b
     units: Units
 
 
 class Deep(NamedTuple):
-    """A layer that reads units: z = W (a − b), as a mixture of the shares of the units below."""
+    """A layer that reads units: z − z_A is a weighted sum of the shares f of the units below."""
 
     weight: Tensor  # W, shape (out, in, *)
-    log_rise: Tensor  # log of the rise of the units below, the largest set to 0, shape (in, *)
-    mixed: Tensor  # W e^(log rise), shape (out, *)
-    scale: Tensor  # D over it, so that z − z_A is scale · W (e^(log rise) f)
+    log_rise: Tensor  # log ρ, the rises of the units below over the largest of them, shape (in, *)
+    mixed: Tensor  # Σ_i W_ji ρ_i, shape (out, *)
+    scale: Tensor  # D / mixed, so that z_j − z_A,j = scale_j Σ_i W_ji ρ_i f_i
     units: Units
 
 
-class Frame(NamedTuple):
-    """A PNN laid over its support [low, high]: what remains is to name a point."""
+class Normalized(NamedTuple):
+    """A PNN normalized on its support [low, high]: all that does not depend on the point."""
 
     low: Tensor
     high: Tensor
     first: First
     deep: tuple[Deep, ...]
-    log_share: Tensor  # share of the last hidden units in the total rise, shape (h, *); sums to one
+    log_share: Tensor  # log q, the last units' shares of the total rise, shape (h, *); Σ q = 1
 
 
 class Point(NamedTuple):
-    """What every unit of a layer says of a point x, shapes (h, *)."""
+    """The units of a layer at a point x, shapes (h, *)."""
 
-    below: Tensor  # f, the share of the unit's rise below x
+    below: Tensor  # f, the share of the unit's rise that lies below x
     above: Tensor  # f̄, the share above x
     log_fall: Tensor  # log σ(z) − log σ(z_B)
     log_climb: Tensor  # log σ(−z) − log σ(−z_A)
 
 
-def parameters(hidden: Sequence[int]) -> int:
-    """Returns P, the number of weights of a PNN with these hidden layers: 320 for (16, 16)."""
-    return sum(sizes(hidden))
-
-
-def sizes(hidden: Sequence[int]) -> list[int]:
-    """Returns how many weights each part of θ has: matrix and centres of each layer, and the last matrix."""
-    return [size for fan_in, h in pairwise((1, *hidden)) for size in (fan_in * h, h)] + [hidden[-1]]
-
-
-def unpack(theta: Theta, hidden: Sequence[int]) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-    """Splits θ into (A, b) of each hidden layer, A as (h, *) or (out, in, *), and the last A."""
-    *parts, last = theta.split(sizes(hidden)) if isinstance(theta, Tensor) else theta
-    layers = list(zip(parts[::2], parts[1::2], strict=True))
-    deep = [(A.unflatten(0, (b.shape[0], -1)), b) for A, b in layers[1:]]
-    return [layers[0], *deep], last
-
-
-def log_weights(A: Tensor) -> Tensor:
-    """Returns log W = −A / √(1 + (A/20)²), equation (1): within ±20, and −A to 1 % up to |A| = 2.8."""
-    return -A * torch.rsqrt(1 + (A * (1 / LOG_WEIGHT_BOUND)) ** 2)
-
-
-def frame(theta: Theta, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Frame:
-    """Lays the PNN with weights theta, shape (P, *), over the support [low, high], shapes (*)."""
-    (top, *rest), last = unpack(theta, hidden)
-    first = _first(*top, low, high)
-    units, log_rise = first.units, _log_rise(first.units, torch.log(first.units.shrink))
+def normalized(theta: Theta, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Normalized:
+    """Returns the PNN with weights theta, shape (P, *), on the support [low, high], shapes (*)."""
+    ((A, b), *rest), last = unpack(theta, hidden)
+    first = _first(A, b, low, high)
+    units = first.units
+    log_rise = _log_rise(units, torch.log(units.shrink))
     deep = []
     for A, b in rest:
         layer, log_width = _deep(A, b, units, log_rise)
         deep.append(layer)
-        units, log_rise = layer.units, _log_rise(layer.units, log_kappa(log_width))
-    return Frame(low, high, first, tuple(deep), torch.log_softmax(last + log_rise, 0))
+        units = layer.units
+        log_rise = _log_rise(units, log_kappa(log_width))
+    return Normalized(low, high, first, tuple(deep), torch.log_softmax(last + log_rise, 0))
 
 
-def cdf(at: Frame, x: Tensor) -> tuple[Tensor, Tensor]:
+def cdf(pnn: Normalized, x: Tensor) -> tuple[Tensor, Tensor]:
     """Returns N(x) and 1 − N(x), equation (4), each to full relative precision."""
-    return _cdf(at, _trace(at, x)[-1])
+    return _cdf(pnn, _trace(pnn, x)[-1])
 
 
-def log_density(at: Frame, x: Tensor) -> Tensor:
+def log_density(pnn: Normalized, x: Tensor) -> Tensor:
     """Returns log ν(x), equation (5), for x in the support."""
-    return _log_density(at, _trace(at, x))
+    points = _trace(pnn, x)
+    log_slope = _log_slope(pnn.first.units, points[0], torch.log(pnn.first.weight))
+    for layer, point in zip(pnn.deep, points[1:], strict=True):
+        log_dz = torch.log(layer.units.width) + _log_mix(layer, log_slope)
+        log_slope = _log_slope(layer.units, point, log_dz)
+    return torch.logsumexp(pnn.log_share + log_slope, 0)
 
 
-def cdf_and_density(at: Frame, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns N(x), 1 − N(x) and ν(x) for the price of one evaluation of F; ν(x) may underflow to zero."""
-    points = _trace(at, x)
-    slope = _slope(at.first.units, points[0], at.first.weight)
-    for layer, point in zip(at.deep, points[1:], strict=True):
+def cdf_and_density(pnn: Normalized, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns N(x), 1 − N(x) and ν(x), which may underflow to zero, from one evaluation of F."""
+    points = _trace(pnn, x)
+    slope = _slope(pnn.first.units, points[0], pnn.first.weight)
+    for layer, point in zip(pnn.deep, points[1:], strict=True):
         dz = layer.scale * (layer.weight * (torch.exp(layer.log_rise) * slope)).sum(1)
         slope = _slope(layer.units, point, dz)
-    return *_cdf(at, points[-1]), (torch.exp(at.log_share) * slope).sum(0)
+    return *_cdf(pnn, points[-1]), (torch.exp(pnn.log_share) * slope).sum(0)
 
 
-def log_mass(at: Frame, s: Tensor, t: Tensor) -> Tensor:
-    """Returns log P(s < X ≤ t), equations (6)–(8), for low ≤ s ≤ t ≤ high; −inf where s = t."""
-    starts, ends = _trace(at, s), _trace(at, t)
-    rise = _log_share_between(starts[0], ends[0], _first_log_shrink(at, s, t))
-    for layer, start, end in zip(at.deep, starts[1:], ends[1:], strict=True):
-        log_g = _log_mix(layer, rise)
+def log_mass(pnn: Normalized, s: Tensor, t: Tensor) -> Tensor:
+    """Returns log P(s < X ≤ t), equations (6)–(8), for low ≤ s ≤ t ≤ high; −inf where s = t.
+
+    The recursion is that of `log_density` with shares between two points in place of slopes.
+    """
+    starts, ends = _trace(pnn, s), _trace(pnn, t)
+    log_share = _log_share_between(starts[0], ends[0], _first_log_shrink(pnn, s, t))
+    for layer, start, end in zip(pnn.deep, starts[1:], ends[1:], strict=True):
+        log_g = _log_mix(layer, log_share)
         log_shrink = _log_shrink(layer.units, log_g, torch.log(layer.units.width) + log_g)
-        rise = _telescoping(_log_share_between(start, end, log_shrink), layer.units, start, end)
-    total = torch.logsumexp(at.log_share + rise, 0)
+        log_share = _log_share_between(start, end, log_shrink)
+        log_share = _telescoping(log_share, layer.units, start, end)
+    total = torch.logsumexp(pnn.log_share + log_share, 0)
     return total.masked_fill(s >= t, -torch.inf)
 
 
 def _first(A: Tensor, b: Tensor, low: Tensor, high: Tensor) -> First:
-    """Layer one over the support; an infinite end is a constant, so that no gradient passes through it."""
+    """Returns the first layer; an infinite end is a constant, through which no gradient passes."""
     W = torch.exp(log_weights(A))
     open_low, open_high = torch.isinf(low), torch.isinf(high)
-    a, c = _finite(low), _finite(high)
-    z_low = torch.where(open_low, -torch.inf, W * (a - b))
-    z_high = torch.where(open_high, torch.inf, W * (c - b))
-    width = torch.where(open_low | open_high, torch.inf, W * (c - a))
+    low, high = _finite(low), _finite(high)
+    z_low = torch.where(open_low, -torch.inf, W * (low - b))
+    z_high = torch.where(open_high, torch.inf, W * (high - b))
+    width = torch.where(open_low | open_high, torch.inf, W * (high - low))
     return First(W, b, _units(z_low, z_high, width))
 
 
 def _deep(A: Tensor, b: Tensor, below: Units, log_rise: Tensor) -> tuple[Deep, Tensor]:
-    """A deeper layer, and log D, which may lie far under what D itself can hold."""
+    """Returns a deeper layer, and log D, which is exact where D itself would underflow."""
     W = torch.exp(log_weights(A))
     top = log_rise.amax(0, keepdim=True).detach()
     mixed = (W * torch.exp(log_rise - top)).sum(1)
@@ -172,16 +156,16 @@ def _units(low: Tensor, high: Tensor, width: Tensor) -> Units:
 
 
 def _log_rise(units: Units, log_shrink: Tensor) -> Tensor:
-    """Returns log(σ(z_B) − σ(z_A)), equation (7) over the whole support."""
+    """Returns log(σ(z_B) − σ(z_A)) = log κ(D) + log σ(z_B) + log σ(−z_A), equation (7)."""
     return (
         log_shrink - positive(-units.high) - units.tail_high - positive(units.low) - units.tail_low
     )
 
 
-def _trace(at: Frame, x: Tensor) -> list[Point]:
-    """Follows x through the network: what each layer's units say of it."""
-    points = [_first_point(at, x)]
-    for layer in at.deep:
+def _trace(pnn: Normalized, x: Tensor) -> list[Point]:
+    """Follows x through the network; returns the units of each layer there."""
+    points = [_first_point(pnn, x)]
+    for layer in pnn.deep:
         rise = torch.exp(layer.log_rise)
         lower = layer.scale * (layer.weight * (rise * points[-1].below)).sum(1)
         upper = layer.scale * (layer.weight * (rise * points[-1].above)).sum(1)
@@ -190,12 +174,12 @@ def _trace(at: Frame, x: Tensor) -> list[Point]:
     return points
 
 
-def _first_point(at: Frame, x: Tensor) -> Point:
-    """Layer one at x; at x = ±∞, which is then an end of the support, its shares are 0 and 1."""
-    W, b, units = at.first
+def _first_point(pnn: Normalized, x: Tensor) -> Point:
+    """Returns the first layer at x; x = ±∞ is an end of the support, where shares are 0 and 1."""
+    W, b, units = pnn.first
     start, end, inside = x == -torch.inf, x == torch.inf, _finite(x)
-    lower = torch.where(torch.isinf(at.low), torch.inf, W * (inside - _finite(at.low)))
-    upper = torch.where(torch.isinf(at.high), torch.inf, W * (_finite(at.high) - inside))
+    lower = torch.where(torch.isinf(pnn.low), torch.inf, W * (inside - _finite(pnn.low)))
+    upper = torch.where(torch.isinf(pnn.high), torch.inf, W * (_finite(pnn.high) - inside))
     point = _point(units, W * (inside - b), lower, upper)
     return Point(
         point.below.masked_fill(start, 0.0).masked_fill(end, 1.0),
@@ -206,17 +190,16 @@ def _first_point(at: Frame, x: Tensor) -> Point:
 
 
 def _finite(x: Tensor) -> Tensor:
-    """Returns x with 0 for ±∞: a stand-in where the true value is put in afterwards."""
+    """Returns x with 0 in place of ±∞; the caller puts the true value in afterwards."""
     return x.masked_fill(torch.isinf(x), 0.0)
 
 
 def _point(units: Units, z: Tensor, lower: Tensor, upper: Tensor) -> Point:
-    """Equation (9) through identity (7), with lower = z − z_A and upper = z_B − z known precisely.
+    """Returns the units at z by equation (9), given exact lower = z − z_A and upper = z_B − z.
 
-    f = (σ(z) / σ(z_B)) κ(z − z_A) / κ(D),    f̄ = (σ(−z) / σ(−z_A)) κ(z_B − z) / κ(D)
+        f = (σ(z) / σ(z_B)) κ(z − z_A) / κ(D),    f̄ = (σ(−z) / σ(−z_A)) κ(z_B − z) / κ(D)
 
-    and log(σ(z) / σ(z_B)) is the softplus gap (10) from −z_B to −z, log(σ(−z) / σ(−z_A)) that from
-    z_A to z.
+    The logarithms of both ratios of σ are differences of softplus, computed as in (10).
     """
     tail_z = tail(z)
     log_fall = units.tail_high - tail_z - torch.where(units.high > 0, positive(-z), upper)
@@ -226,12 +209,12 @@ def _point(units: Units, z: Tensor, lower: Tensor, upper: Tensor) -> Point:
     return Point(below, above, log_fall, log_climb)
 
 
-def _first_log_shrink(at: Frame, s: Tensor, t: Tensor) -> Tensor:
-    """Returns log(κ(W (t − s)) / κ(D)); an empty interval gets any finite value."""
-    W, units = at.first.weight, at.first.units
-    infinite, open_support = torch.isinf(t - s), torch.isinf(at.high - at.low)
+def _first_log_shrink(pnn: Normalized, s: Tensor, t: Tensor) -> Tensor:
+    """Returns log(κ(W (t − s)) / κ(D)), which is finite, but has no meaning, where s ≥ t."""
+    W, units = pnn.first.weight, pnn.first.units
+    infinite, open_support = torch.isinf(t - s), torch.isinf(pnn.high - pnn.low)
     width = torch.where((s >= t) | infinite, torch.ones_like(s), t - s)
-    support = (at.high - at.low).masked_fill(open_support, 1.0)
+    support = (pnn.high - pnn.low).masked_fill(open_support, 1.0)
     log_shrink = _log_shrink(units, torch.log(width / support), torch.log(W) + torch.log(width))
     return torch.where(infinite, -torch.log(units.shrink), log_shrink)
 
@@ -252,16 +235,16 @@ def _log_shrink(units: Units, log_g: Tensor, log_h: Tensor) -> Tensor:
 
 
 def _log_share_between(start: Point, end: Point, log_shrink: Tensor) -> Tensor:
-    """Returns log of the share of each unit's rise between two points: (7) over (7)."""
+    """Returns the log of the share of each unit's rise between two points: (7) over (7)."""
     return end.log_fall + start.log_climb + log_shrink
 
 
 def _telescoping(log_share: Tensor, units: Units, start: Point, end: Point) -> Tensor:
-    """Returns the log shares of a deep layer, those of steep units as plain differences, equation (11).
+    """Returns a deep layer's log shares, those of steep units as plain differences, equation (11).
 
-    A steep unit magnifies the rounding of its input by its width D, so that intervals which meet at
-    a point would not agree about it. Where the share exceeds 1/D the difference of the shares below
-    the two points is as accurate as they are, and telescopes; the smaller shares need (7).
+    A steep unit magnifies the rounding of its input by its width D, so that two intervals would
+    disagree about the point where they meet. Where the share exceeds 1/D, the plain difference of
+    two shares is as accurate as these are, and sums of it telescope; smaller shares need (7).
     """
     upper = start.below > start.above
     difference = torch.where(upper, start.above - end.above, end.below - start.below)
@@ -270,28 +253,20 @@ def _telescoping(log_share: Tensor, units: Units, start: Point, end: Point) -> T
     return torch.where(plain, torch.log(torch.where(plain, difference, 1.0)), log_share)
 
 
-def _cdf(at: Frame, point: Point) -> tuple[Tensor, Tensor]:
-    """Mixes the last units' shares; divided by their sum, one but for rounding, neither can exceed one."""
-    share = torch.exp(at.log_share)
+def _cdf(pnn: Normalized, point: Point) -> tuple[Tensor, Tensor]:
+    """Returns Σ q f and Σ q f̄ over their sum, 1 up to rounding, so that neither exceeds 1."""
+    share = torch.exp(pnn.log_share)
     below, above = (share * point.below).sum(0), (share * point.above).sum(0)
     return below / (below + above), above / (below + above)
 
 
-def _log_mix(layer: Deep, rise: Tensor) -> Tensor:
-    """Returns log(W e^(log rise + rise) / W e^(log rise)): not all terms can underflow at once."""
-    log_terms = layer.log_rise + rise
+def _log_mix(layer: Deep, log_f: Tensor) -> Tensor:
+    """Returns log(Σ_i W_ji ρ_i f_i / Σ_i W_ji ρ_i), where the largest term cannot underflow."""
+    log_terms = layer.log_rise + log_f
     top = log_terms.amax(0, keepdim=True).detach()
     return (
         top + torch.log((layer.weight * torch.exp(log_terms - top)).sum(1)) - torch.log(layer.mixed)
     )
-
-
-def _log_density(at: Frame, points: list[Point]) -> Tensor:
-    """The slope is the recursion of the mass with Δz in place of κ(Δz)."""
-    rise = _log_slope(at.first.units, points[0], torch.log(at.first.weight))
-    for layer, point in zip(at.deep, points[1:], strict=True):
-        rise = _log_slope(layer.units, point, torch.log(layer.units.width) + _log_mix(layer, rise))
-    return torch.logsumexp(at.log_share + rise, 0)
 
 
 def _slope(units: Units, point: Point, dz: Tensor) -> Tensor:

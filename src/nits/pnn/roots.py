@@ -5,8 +5,8 @@ distribution, a logistic truncated to the same support:
 
     x = Q₀(y),   y = logit N₀(x)                                                              (12)
 
-Near a finite end both logits go like log(x − A), towards an infinite end both are straight lines,
-so logit N is nearly linear in y wherever the support ends, and Newton's method needs few steps.
+Near a finite end A both logits grow like log(x − A); towards an infinite end both are linear in x.
+So logit N is nearly linear in y at either end of the support, and Newton's method needs few steps.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from torch import Tensor
 
 from nits.pnn import network
 from nits.pnn.logistic import kappa, log_softplus, logistic_quantile, softplus, softplus_gap
-from nits.pnn.network import Frame
+from nits.pnn.network import Normalized
 
 PASSES = ((4, 3), (3, 3), (3, 3), (6, 2), *((8, 1),) * 20)
-"""Newton steps before the roots found are taken out, and after how many of them a bracket that has not
-halved is halved by force: at first hardly ever, at last always."""
+"""Passes of the search, as (steps, every): that many Newton steps, where a bracket that has not
+halved in `every` of them is bisected. Roots that are found leave the search after a pass."""
 
 COMPILED_STEPS = {torch.float32: 16, torch.float64: 20}
-"""In a compiled or exported graph every root gets this many steps, since none can be left out."""
+"""Steps of every root in a compiled or exported graph, in which none can leave the search."""
 
 CLOSE = {torch.float32: 3e-4, torch.float64: 1e-7}
-"""Distance in logit N from which one more Newton step is exact to rounding: convergence is quadratic."""
+"""Residual in logit N from which one more Newton step is exact to rounding, as convergence is
+quadratic."""
 
 
 class Reference(NamedTuple):
-    """A logistic distribution truncated to the support, as the coordinate y."""
+    """The coordinate y of (12): logit N₀ of a logistic distribution truncated to the support."""
 
     centre: Tensor
     scale: Tensor
-    low: Tensor  # z at the lower end of the support
-    high: Tensor
+    low: Tensor  # z_A, where z = (x − centre) / scale
+    high: Tensor  # z_B
 
     def x(self, y: Tensor) -> Tensor:
         """Returns Q₀(y)."""
@@ -59,7 +60,7 @@ class Reference(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A point x, and what one evaluation of F says there."""
+    """A point x, and the results of one evaluation of F there."""
 
     x: Tensor
     below: Tensor  # N(x)
@@ -68,80 +69,82 @@ class Found(NamedTuple):
 
 
 class Search(NamedTuple):
-    """How far the search for N(x) = u has come: the point y and its bracket, in the coordinate of (12)."""
+    """The state of the search for N(x) = u, in the coordinate y of (12)."""
 
-    y: Tensor
-    left: Tensor
+    y: Tensor  # the next point
+    left: Tensor  # ends of the bracket
     right: Tensor
-    width: Tensor  # of the bracket when last checked
-    residual: Tensor  # logit N − logit u where it came nearest to zero
-    best: Found  # and what was found there
+    width: Tensor  # right − left when it was last compared
+    residual: Tensor  # the logit N − logit u nearest to zero so far
+    best: Found  # the point where it was
 
 
-def quantile(at: Frame, u: Tensor, u_above: Tensor) -> Tensor:
+def quantile(pnn: Normalized, u: Tensor, u_above: Tensor) -> Tensor:
     """Returns x with N(x) = u, where u_above = 1 − u; differentiable in u, θ and finite ends."""
     inner = (u > 0) & (u_above > 0)
     v, v_above = (torch.where(inner, p, torch.full_like(p, 0.5)) for p in (u, u_above))
     with torch.no_grad():
-        fixed = _map(at, torch.Tensor.detach)
+        fixed = _map(pnn, torch.Tensor.detach)
         known, known_above = v.detach(), v_above.detach()
         x = polish(fixed, solve(fixed, known, known_above), known, known_above)
     if torch.is_grad_enabled():
-        x = _with_gradient(at, x, v, v_above)
-    x = torch.where(u <= 0, at.low, torch.where(u_above <= 0, at.high, x))
+        x = _with_gradient(pnn, x, v, v_above)
+    x = torch.where(u <= 0, pnn.low, torch.where(u_above <= 0, pnn.high, x))
     return torch.where(torch.isnan(u), torch.nan, x)
 
 
-def polish(at: Frame, found: Found, u: Tensor, u_above: Tensor) -> Tensor:
-    """Takes one plain Newton step, and keeps it where it brings N nearer to u."""
+def polish(pnn: Normalized, found: Found, u: Tensor, u_above: Tensor) -> Tensor:
+    """Returns x after one Newton step in x itself, or x as it was where N came no nearer to u."""
     x, below, above, density = found
     error = torch.where(u < 0.5, below - u, u_above - above)
-    moved = _inside(x - error / density, at.low, at.high)
+    moved = _inside(x - error / density, pnn.low, pnn.high)
     moved = torch.where(torch.isfinite(moved), moved, x)
-    below, above = network.cdf(at, moved)
+    below, above = network.cdf(pnn, moved)
     nearer = torch.where(u < 0.5, below - u, u_above - above).abs() < error.abs()
     return torch.where(nearer, moved, x)
 
 
-def _with_gradient(at: Frame, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
+def _with_gradient(pnn: Normalized, x: Tensor, u: Tensor, u_above: Tensor) -> Tensor:
     """Returns x with the implicit gradient: ∂x/∂u = 1 / ν(x), ∂x/∂θ = −(∂N/∂θ) / ν(x)."""
-    below, above, density = network.cdf_and_density(at, x)
-    # In a gap the gradient is infinite; cut off here it stays a number through the chain rule.
+    below, above, density = network.cdf_and_density(pnn, x)
+    # In a gap ν is 0 to rounding; bounded below, it keeps the gradient finite in the chain rule.
     density = density.detach().clamp_min(torch.finfo(x.dtype).tiny ** 0.5)
     residual = torch.where(u < 0.5, below - u, u_above - above)
     return x - (residual - residual.detach()) / density
 
 
-def solve(at: Frame, u: Tensor, u_above: Tensor) -> Found:
-    """Finds x with N(x) = u up to one Newton step; the roots still open after a pass go on alone."""
+def solve(pnn: Normalized, u: Tensor, u_above: Tensor) -> Found:
+    """Finds x with N(x) = u up to one more Newton step."""
     target = torch.log(u) - torch.log(u_above)
-    at = spread(at, target)
-    ref, ends = reference(at), bracket(at, target)
-    search = _start(ref, ends, target)
+    pnn = expanded(pnn, target)
+    ref = reference(pnn)
+    search = _start(ref, bracket(pnn, target), target)
     if torch.compiler.is_compiling():
-        search = advance(at, ref, search, target, (COMPILED_STEPS[target.dtype], 3))
+        search = advance(pnn, ref, search, target, (COMPILED_STEPS[target.dtype], 3))
         return search.best
-    return _solve_open(at, ref, search, target)
+    return _solve_open(pnn, ref, search, target)
 
 
-def spread(at: Frame, target: Tensor) -> Frame:
-    """Returns the frame with every tensor expanded to the shape of the targets."""
-    return _map(at, lambda t: t.expand(*t.shape[: t.dim() - target.dim()], *target.shape))
+def expanded(pnn: Normalized, target: Tensor) -> Normalized:
+    """Returns the PNN with the batch of every tensor expanded to the shape of the targets."""
+    return _map(pnn, lambda t: t.expand(*t.shape[: t.dim() - target.dim()], *target.shape))
 
 
-def _solve_open(at: Frame, ref: Reference, search: Search, target: Tensor) -> Found:
-    """Runs the passes, each on the roots that the ones before left open."""
+def _solve_open(pnn: Normalized, ref: Reference, search: Search, target: Tensor) -> Found:
+    """Runs the passes, each on the roots that those before have not found."""
     found = torch.empty(len(Found._fields), *target.shape, dtype=target.dtype, device=target.device)
     where = torch.ones_like(target, dtype=torch.bool)
     for steps in PASSES:
-        search = advance(at, ref, search, target, steps)
+        search = advance(pnn, ref, search, target, steps)
         found[:, where] = torch.stack(search.best).flatten(1)
         open_ = _is_open(search)
         if not open_.any():
             break
         where[where.clone()] = open_.flatten()
-        at, target = _map(at, _chooser(open_)), target[open_]
-        ref, search = Reference(*(t[open_] for t in ref)), _choose(search, open_)
+        pnn = _map(pnn, _chooser(open_))
+        target = target[open_]
+        ref = Reference(*(t[open_] for t in ref))
+        search = _choose(search, open_)
     return Found(*found)
 
 
@@ -159,84 +162,82 @@ def _is_open(search: Search) -> Tensor:
 
 
 def _start(ref: Reference, ends: tuple[Tensor, Tensor], target: Tensor) -> Search:
-    # A finite end of the support lies at y = ±∞; at ±200 the point is that end to rounding.
     left, right = (ref.y(end) for end in ends)
-    left, right = (
-        left.masked_fill(torch.isinf(left), -200.0),
-        right.masked_fill(torch.isinf(right), 200.0),
-    )
+    # A finite end of the support lies at y = ±∞, which ±200 equals to rounding in x.
+    left = left.masked_fill(torch.isinf(left), -200.0)
+    right = right.masked_fill(torch.isinf(right), 200.0)
     y = _inside(target, left, right)
-    return Search(
-        y, left, right, right - left, torch.full_like(target, torch.nan), Found(y, y, y, y)
-    )
+    none = torch.full_like(target, torch.nan)
+    return Search(y, left, right, right - left, none, Found(y, y, y, y))
 
 
 def advance(
-    at: Frame, ref: Reference, search: Search, target: Tensor, steps: tuple[int, int]
+    pnn: Normalized, ref: Reference, search: Search, target: Tensor, steps: tuple[int, int]
 ) -> Search:
-    """Takes Newton steps in y; one that leaves the bracket bisects it."""
+    """Takes Newton steps in y, and bisects instead where one would leave the bracket."""
     y, left, right, width, nearest, best = search
-    count, check_every = steps
+    count, every = steps
     for step in range(1, count + 1):
-        x = _inside(ref.x(y), at.low, at.high)
-        here = Found(x, *network.cdf_and_density(at, x))
+        x = _inside(ref.x(y), pnn.low, pnn.high)
+        here = Found(x, *network.cdf_and_density(pnn, x))
         _, below, above, density = here
         residual = torch.log(below) - torch.log(above) - target
         left, right = torch.where(residual < 0, y, left), torch.where(residual < 0, right, y)
-        nearer = ~(residual.abs() >= nearest.abs())  # the first point is nearer than none, NaN
+        nearer = ~(residual.abs() >= nearest.abs())  # true where `nearest` is still NaN
         nearest = torch.where(nearer, residual, nearest)
         best = Found(*(torch.where(nearer, new, old) for new, old in zip(here, best, strict=True)))
         # d(logit N)/dy = ν / (N (1 − N)) · dx/dy
         newton = y - residual * (below * above / density) * ref.slope(x)
         stuck = ~((newton >= left) & (newton <= right))
-        if step % check_every == 0:
+        if step % every == 0:
             stuck = stuck | ((right - left > width / 2) & (residual.abs() > 0.1))
             width = right - left
         y = torch.where(stuck, (left + right) / 2, newton)
     return Search(y, left, right, width, nearest, best)
 
 
-def reference(at: Frame) -> Reference:
+def reference(pnn: Normalized) -> Reference:
     """Returns a logistic about as wide as the first layer's units lie apart."""
-    b = _inside(at.first.centre, at.low, at.high)
-    variance = 0.3 * b.var(0, correction=0) + torch.exp(-2 * torch.log(at.first.weight).mean(0))
-    centre, scale = b.mean(0), torch.minimum(variance.sqrt(), (at.high - at.low) / 4)
-    return Reference(centre, scale, (at.low - centre) / scale, (at.high - centre) / scale)
+    b = _inside(pnn.first.centre, pnn.low, pnn.high)
+    variance = 0.3 * b.var(0, correction=0) + torch.exp(-2 * torch.log(pnn.first.weight).mean(0))
+    centre, scale = b.mean(0), torch.minimum(variance.sqrt(), (pnn.high - pnn.low) / 4)
+    return Reference(centre, scale, (pnn.low - centre) / scale, (pnn.high - centre) / scale)
 
 
-def bracket(at: Frame, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns finite points on either side of the root, in closed form: logit N(x) = target between them.
+def bracket(pnn: Normalized, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns finite points on either side of the root of logit N(x) = target, in closed form.
 
-    N is a mean of its last units, so some unit lies at or below the target and some at or above it;
-    each unit inverts in closed form to a share g of its input, which is again a mean of units. So
-    the least share that any unit asks for, taken down layer by layer, is a lower bound, and the
-    greatest an upper.
+    N is a mean of the last units' shares, so at the root some share is at most the target and some
+    at least. Each unit inverts in closed form to the share g of its input, again a mean of shares
+    of the layer below. So the smallest g, layer by layer, is a lower bound, the largest an upper.
     """
     low = high = target
-    for layer in reversed(at.deep):
+    for layer in reversed(pnn.deep):
         low = _share_quantile(layer.units, low).amin(0)
         high = _share_quantile(layer.units, high).amax(0)
-    W, b, units = at.first
+    W, b, units = pnn.first
     x_low = (b + logistic_quantile(low, units.low, units.high) / W).amin(0)
     x_high = (b + logistic_quantile(high, units.low, units.high) / W).amax(0)
-    slack = torch.finfo(target.dtype).eps * 16 * (x_low.abs() + x_high.abs()) + 1e-3 * (
-        x_high - x_low
-    )
-    return _inside(x_low - slack, at.low, at.high), _inside(x_high + slack, at.low, at.high)
+    rounding = torch.finfo(target.dtype).eps * 16 * (x_low.abs() + x_high.abs())
+    slack = rounding + 1e-3 * (x_high - x_low)
+    return _inside(x_low - slack, pnn.low, pnn.high), _inside(x_high + slack, pnn.low, pnn.high)
 
 
 def _share_quantile(units: network.Units, logit: Tensor) -> Tensor:
-    """Returns the logit of the share of its input at which a unit's own share has this logit.
+    """Returns logit g of the input share at which a unit's own share f has this logit.
 
     With z from (13), z − z_A and z_B − z are softplus functions in which nothing cancels:
 
-        z − z_A = softplus(logit + log κ(D) − log(e^(G − D) + e^(logit − D))),   G = log(σ(−z_A) / σ(−z_B))
+        z − z_A = softplus(logit f + log κ(D) − log(e^−R + e^(logit f − D)))
+        z_B − z = softplus(G + log κ(D) − log(e^(logit f) + e^−R))
+        G = softplus(z_B) − softplus(z_A),   R = D − G
     """
-    low, high, width = units.low, units.high, units.width
+    D = units.width
     log_shrink = torch.log(units.shrink)
-    rise, rest = softplus_gap(low, high, width), softplus_gap(-high, -low, width)
-    lower = logit + log_shrink - torch.logaddexp(-rest, logit - width)
-    upper = rise + log_shrink - torch.logaddexp(logit, -rest)
+    G = softplus_gap(units.low, units.high, D)
+    R = softplus_gap(-units.high, -units.low, D)
+    lower = logit + log_shrink - torch.logaddexp(-R, logit - D)
+    upper = G + log_shrink - torch.logaddexp(logit, -R)
     return log_softplus(lower) - log_softplus(upper)
 
 
@@ -248,9 +249,9 @@ def _chooser(keep: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda t: t[..., keep]
 
 
-def _map(at: Frame, function: Callable[[Tensor], Tensor]) -> Frame:
-    """Returns the frame with the function applied to each of its tensors."""
-    W, b, units = at.first
+def _map(pnn: Normalized, function: Callable[[Tensor], Tensor]) -> Normalized:
+    """Returns the PNN with the function applied to each of its tensors."""
+    W, b, units = pnn.first
     first = network.First(function(W), function(b), _map_units(units, function))
     deep = tuple(
         network.Deep(
@@ -260,9 +261,9 @@ def _map(at: Frame, function: Callable[[Tensor], Tensor]) -> Frame:
             function(scale),
             _map_units(units, function),
         )
-        for W, log_rise, mixed, scale, units in at.deep
+        for W, log_rise, mixed, scale, units in pnn.deep
     )
-    return Frame(function(at.low), function(at.high), first, deep, function(at.log_share))
+    return Normalized(function(pnn.low), function(pnn.high), first, deep, function(pnn.log_share))
 
 
 def _map_units(units: network.Units, function: Callable[[Tensor], Tensor]) -> network.Units:

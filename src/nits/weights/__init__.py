@@ -1,4 +1,10 @@
-"""The weight models W: what hands out the PNN weights of each column."""
+"""The weight models W, which map the columns before to the PNN weights θ of each column.
+
+`weight_model` says what each of them does. `Independent` is the smallest, `MaskedMLP` is for
+tables, `CausalConv` for images; each has a stepper for sampling. They know features and numbers of
+weights, not what these mean. Imports `nits.heads` and what lies below it; `nits.model` builds on
+it.
+"""
 
 from nits.weights.causal_conv import SIZES, CausalConv, ConvSize
 from nits.weights.independent import Independent

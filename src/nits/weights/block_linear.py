@@ -1,4 +1,4 @@
-"""A masked linear layer that never multiplies the blocks which its mask makes zero."""
+"""A masked linear layer that does not multiply the blocks of zeros in its mask."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from nits.weights.masks import Block
 
 
 class BlockLinear(nn.Module):
-    """y = (mask ⊙ W) x + b for columns x, shape (in, N), with rows and columns sorted by rank.
+    """y = (mask ⊙ W) x + b for x of shape (in, N), with rows and columns of W sorted by rank.
 
-    Masked weights are zero to begin with and their gradient is zero, so they stay zero: the product
-    needs no mask, and the blocks right of the staircase are skipped.
+    Masked weights start at zero and their gradient is zero, so they stay zero: the product needs no
+    mask, and blocks in which all weights are masked are skipped.
     """
 
     weight: nn.Parameter
@@ -33,7 +33,7 @@ class BlockLinear(nn.Module):
         self.reset(1.0)
 
     def reset(self, gain: float) -> None:
-        """Draws weights whose sum over the columns a row can see has variance gain²."""
+        """Draws weights with which inputs of variance 1 give outputs of variance gain²."""
         seen = self.mask.sum(1, keepdim=True).clamp_min(1)
         with torch.no_grad():
             self.weight.normal_().mul_(self.mask * (gain / seen.sqrt()))
@@ -41,7 +41,9 @@ class BlockLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps x, shape (in, N), to shape (out, N)."""
-        y: Tensor = _BlockProduct.apply(x, self.weight, self.bias, self.mask, self.blocks)  # type: ignore[no-untyped-call]
+        y: Tensor = _BlockProduct.apply(  # type: ignore[no-untyped-call]
+            x, self.weight, self.bias, self.mask, self.blocks
+        )
         return y
 
     def rows(self, start: int, stop: int, x: Tensor) -> Tensor:
@@ -51,7 +53,7 @@ class BlockLinear(nn.Module):
         return torch.addmm(self.bias[start:stop].unsqueeze(1), weight, x[:seen])
 
     def dense(self, x: Tensor) -> Tensor:
-        """The same map the plain way: one masked product. What the tests and benchmarks compare with."""
+        """Returns the same by one masked product: what tests and benchmarks compare with."""
         return torch.addmm(self.bias.unsqueeze(1), self.weight * self.mask, x)
 
     @property
@@ -106,7 +108,7 @@ class _BlockProduct(torch.autograd.Function):
 
 
 def _grad_x(grad: Tensor, x: Tensor, weight: Tensor, blocks: tuple[Block, ...]) -> Tensor:
-    """Each block of rows adds to the columns that it reads; the last one reads most, and starts."""
+    """Sums over the blocks of rows; the last reads most columns: it writes, the others add."""
     grad_x = torch.empty_like(x)
     grad_x[blocks[-1].seen :] = 0
     for beta, b in enumerate(reversed(blocks)):
@@ -126,5 +128,5 @@ def _grad_weight(grad: Tensor, x: Tensor, mask: Tensor, blocks: tuple[Block, ...
 
 
 def relu_gain(share: float = 1.0) -> float:
-    """Returns the gain that keeps the variance through a ReLU, times a share."""
+    """Returns the gain with which a ReLU keeps the variance, times a share."""
     return math.sqrt(2.0) * share

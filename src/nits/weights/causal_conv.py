@@ -1,11 +1,11 @@
 """NITS-CONV's weight model: a causal convolutional network in the shape of PixelCNN++.
 
-Columns are the channels of pixels, in reading order: rows, pixels of a row, channels of a pixel. θ
-of a channel depends on the pixels before, through two streams of gated residual blocks, and on the
-channels before it of its own pixel, through a small layer at the end. Both, and the four neighbours
-before, also have a straight way to θ: an image is close to a straight line through them, and that
-need not wait for the blocks. `causal_layers` has the convolutions, `causal_theta` what follows
-them, `causal_stepper` how it is sampled.
+Columns are the channels of pixels in raster order: row by row, pixel by pixel, channel by channel.
+θ of a channel depends on the pixels before, through two streams of gated residual blocks, and on
+the earlier channels of its own pixel, through a small layer at the end. These channels and the four
+neighbours before the pixel also enter θ linearly: a pixel is close to a linear function of them,
+which is learned before the blocks are. `causal_layers` has the convolutions, `causal_theta` what
+follows them, `causal_stepper` the evaluation pixel by pixel.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class ConvSize(NamedTuple):
     """The size of a `CausalConv`.
 
     filters: Features of each stream.
-    blocks: Residual blocks of each stream; the second half of them reads what the first half put
-        out.
-    dilations: Distances at which the blocks look, in turn.
+    blocks: Residual blocks of each stream; the second half of them also reads the outputs of the
+        first half.
+    dilations: Dilations of the blocks' convolutions, which the blocks take in turn.
     dropout: Probability of dropping a feature inside a block.
     """
 
@@ -51,10 +51,10 @@ class ConvSize(NamedTuple):
 
 
 STARTED_FROM = 1_000_000
-"""How many values of images the start is fitted to."""
+"""Values of training images that the initial linear prediction is fitted to."""
 
 CACHE_BYTES = 2**29
-"""How much memory the caches of images that are sampled together may take."""
+"""Memory for the caches of all images that are sampled together."""
 
 SIZES = {
     "tiny": ConvSize(24, 4, (1, 2)),
@@ -62,19 +62,20 @@ SIZES = {
     "paper-bsds300": ConvSize(98, 6),
     "paper-cifar10": ConvSize(156, 33, dropout=0.5),
 }
-"""Sizes by name: two for CPUs, and two with as many weights as the paper's models, 3.8 and 53 million."""
+"""Sizes by name: two for CPUs, and two with as many weights as the paper's models, 3.8 and 53
+million."""
 
 
 class CausalConv(WeightModel):
-    """Gated residual blocks at full resolution, with dilations in turn in place of down-sampling.
+    """Gated residual blocks at full resolution, with dilations in place of down-sampling.
 
-    Weights start at 1/√fan-in, and each block close to the identity: no normalization is needed to
-    train.
+    Weights start at 1/√fan-in and each block close to the identity, so that training needs no
+    normalization.
 
     inputs, outputs, context: See `WeightModel`; all columns alike.
     shape: Channels, height and width of the images.
-    size: Width, depth and dropout; a size that two CPU cores can train by default.
-    present: Which pixels there are, shape (H, W); all by default. Columns exist for those only.
+    size: Width, depth and dropout; by default a size that two CPU cores can train.
+    present: Mask of the pixels that have columns, shape (H, W); all by default.
     units: See `PixelTheta`.
     """
 
@@ -97,9 +98,7 @@ class CausalConv(WeightModel):
         self.shape = shape
         there = torch.ones(shape[1:], dtype=torch.bool) if present is None else present.bool()
         self.register_buffer("present", there, persistent=False)
-        read = (
-            shape[0] * self.inputs[0] + 1
-        )  # the channels' features, and whether the pixel is there
+        read = shape[0] * self.inputs[0] + 1  # features of the channels, and the mask `present`
         self.first_down = Down(read, filters)
         self.first_left = Across(read, filters)
         self.above = Down(read, filters)
@@ -126,7 +125,7 @@ class CausalConv(WeightModel):
         }
 
     def planes(self, features: Tensor) -> Tensor:
-        """Returns features, shape (D f, N), as images, (N, C f + 1, H, W), zero where no pixel is."""
+        """Returns features, shape (D f, N), as images, (N, C f + 1, H, W), with 0 for no pixel."""
         c, height, width = self.shape
         per_pixel = features.view(-1, c * self.inputs[0], features.shape[-1])  # (pixels, C f, N)
         whole = features.new_zeros(height * width, c * self.inputs[0] + 1, features.shape[-1])
@@ -134,12 +133,11 @@ class CausalConv(WeightModel):
         whole[there, :-1] = per_pixel
         whole[there, -1] = 1
         planes = whole.view(height, width, -1, features.shape[-1]).permute(3, 2, 0, 1)
-        return planes.contiguous(
-            memory_format=torch.channels_last
-        )  # which convolutions are quickest in
+        # Convolutions are fastest in this layout.
+        return planes.contiguous(memory_format=torch.channels_last)
 
     def streams(self, x: Tensor, side: Tensor | None) -> Tensor:
-        """Runs both streams over (N, C f + 1, H, W); returns both signs of the second, (N, 2F, H, W)."""
+        """Returns elu(±v), shape (N, 2F, H, W), of the second stream v at x, (N, C f + 1, H, W)."""
         u = shifted_down(self.first_down(x))
         v = shifted_down(self.above(x)) + shifted_right(self.first_left(x))
         us: list[Tensor] = []
@@ -152,7 +150,7 @@ class CausalConv(WeightModel):
         return vs[-1] if vs else both_signs(v)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
-        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
+        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N)."""
         x = self.planes(features)
         side = (
             None
@@ -166,27 +164,27 @@ class CausalConv(WeightModel):
         return torch.stack(parts, 1).flatten(0, 2)  # (pixels, C, P, N) → (D P, N)
 
     def _with_channels(self, c: int, h: Tensor, x: Tensor) -> Tensor:
-        """Adds what the channels before c of the same pixel say."""
+        """Adds a linear map of the channels before c of the same pixel."""
         return h if c == 0 else h + self.theta.before[c - 1](x[:, : c * self.inputs[0]])
 
     def _near(self, x: Tensor) -> Tensor:
-        """Returns what the neighbours of each pixel are, whether they are there, and its own channels."""
+        """Returns each pixel's four neighbours before it, their masks, and its own channels."""
         return self._pixels(torch.cat([*neighbours(x), x[:, :-1]], 1))
 
     def _pixels(self, h: Tensor) -> Tensor:
-        """Returns (N, F, H, W) as (pixels, F, N), those pixels only that are there."""
+        """Returns (N, F, H, W) as (pixels, F, N), for the pixels that have columns."""
         return h.permute(2, 3, 1, 0).flatten(0, 1)[self.present.flatten()]
 
     def stepper(self, n: int, context: Tensor | None = None) -> ConvStepper:
-        """Starts the evaluation of n images pixel by pixel, at the cost of about one forward pass in all."""
+        """Starts the evaluation of n images pixel by pixel; it costs about one forward pass."""
         return ConvStepper(self, n, context)
 
     def start_at(self, theta: Tensor) -> None:
-        """Makes the output a constant per column; its weights are free to grow from zero."""
+        """Makes the output theta whatever the input: the last layer gets zero weights."""
         self.theta.start_at(theta.view_as(self.theta.bias))
 
     def start_from(self, heads: Sequence[Head], columns: Tensor, read: Read) -> None:
-        """Starts with a straight-line guess of each pixel; without units, with each column's distribution."""
+        """Starts from a linear prediction of each pixel; without units, as independent columns."""
         if not isinstance(heads[0], PNNHead) or not self.theta.units or torch.isnan(columns).any():
             return super().start_from(heads, columns, read)
         head, some = heads[0], columns[:, :: max(1, columns.numel() // STARTED_FROM)]

@@ -1,7 +1,7 @@
-"""Convolutions that look up and to the left only, whole images at a time or one row or pixel of them.
+"""Causal convolutions, which read up and to the left: of whole images, of one row or of one pixel.
 
-Two streams, as in PixelCNN++: *down* sees the rows above, *across* sees those and the pixels to the
-left. A layer of the first reads a row and the row `dilation` above it; one of the second reads two
+There are two streams, as in PixelCNN++: *down* reads the rows above, *across* these and the pixels
+to the left. A layer of the first reads a row and the row `dilation` above it, one of the second two
 pixels of each.
 """
 
@@ -45,7 +45,7 @@ class Down(nn.Module):
 
 
 class Across(nn.Module):
-    """A convolution over a pixel, those `dilation` above and to the left of it, and the corner between."""
+    """A 2 × 2 convolution over a pixel and those `dilation` above it, to its left, and both."""
 
     def __init__(self, inputs: int, outputs: int, dilation: int = 1, gain: float = 1.0) -> None:
         super().__init__()
@@ -85,9 +85,9 @@ class Pointwise(nn.Module):
 
 
 class Gated(nn.Module):
-    """A residual block with a gate: x + a · σ(b), where (a, b) come from two convolutions.
+    """A gated residual block: x + a · σ(b), where (a, b) is the output of two convolutions.
 
-    side: Features that another stream, or a context, adds between the two.
+    side: Number of features of the other stream and of the context, added between the two.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Gated(nn.Module):
         return gate(x, self.second(functional.dropout(h, dropout, self.training)))
 
     def between(self, h: Tensor, side: Tensor | None) -> Tensor:
-        """Adds the side features, and returns what the second convolution reads."""
+        """Adds the side features; returns the input of the second convolution."""
         if self.side is not None and side is not None:
             h = h + self.side(side)
         return both_signs(h)
@@ -118,12 +118,12 @@ def gate(x: Tensor, both: Tensor) -> Tensor:
 
 
 def gated(blocks: nn.ModuleList) -> Iterator[Gated]:
-    """Yields the blocks, known for what they are."""
+    """Yields the blocks with their type."""
     return (block for block in blocks if isinstance(block, Gated))
 
 
 def neighbours(x: Tensor) -> list[Tensor]:
-    """Returns images moved by one pixel: the neighbours to the left, above left, above, above right."""
+    """Returns images moved by one pixel: neighbours to the left, above left, above, above right."""
     left, right = shifted_right(x), functional.pad(x[:, :, :, 1:], (0, 1))
     return [left, shifted_down(left), shifted_down(x), shifted_down(right)]
 
@@ -139,11 +139,11 @@ def shifted_right(x: Tensor) -> Tensor:
 
 
 def at(outputs: list[Tensor], earlier: int | None) -> Tensor | None:
-    """Returns what an earlier block put out, if a shortcut leads from there."""
+    """Returns the output of an earlier block, or None if there is no shortcut."""
     return None if earlier is None else outputs[earlier]
 
 
 def beside(*parts: Tensor | None) -> Tensor | None:
-    """Returns those features side by side that there are."""
-    there = [part for part in parts if part is not None]
-    return torch.cat(there, 1) if there else None
+    """Returns the parts that are not None, concatenated."""
+    given = [part for part in parts if part is not None]
+    return torch.cat(given, 1) if given else None

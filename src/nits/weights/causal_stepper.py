@@ -1,4 +1,4 @@
-"""NITS-CONV fed one channel of one pixel at a time, as sampling does."""
+"""NITS-CONV evaluated one channel of one pixel at a time, as sampling needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ConvStepper:
-    """The network fed one channel of one pixel at a time: each layer is evaluated once at each place."""
+    """Caches what every convolution reads, so that each layer is evaluated once at each pixel."""
 
     def __init__(self, model: CausalConv, n: int, context: Tensor | None) -> None:
         self.model, self.n = model, n
@@ -25,7 +25,7 @@ class ConvStepper:
         self.side = None if context is None else context.t()
         filters = model.theta.mix.weight.shape[1] // 2
         blocks = len(model.down)
-        # What the two convolutions of each block read, in each stream.
+        # The inputs of both convolutions of each block, in each stream.
         self.read = {
             name: [
                 [like.new_zeros(n, 2 * filters, height, width) for _ in range(2)]
@@ -50,7 +50,7 @@ class ConvStepper:
         return theta
 
     def _near(self, i: int, j: int) -> Tensor:
-        """Returns what the neighbours of a pixel and its own channels so far are, shape (N, n)."""
+        """Returns the neighbours before a pixel and its own channels so far, shape (N, n)."""
         none, width = self.x.new_zeros(self.n, self.x.shape[1]), self.model.shape[2]
         places = ((i, j - 1), (i - 1, j - 1), (i - 1, j), (i - 1, j + 1))
         found = [self.x[:, :, a, b] if a >= 0 and 0 <= b < width else none for a, b in places]
@@ -66,7 +66,7 @@ class ConvStepper:
             self._advance()
 
     def _advance(self) -> None:
-        """Goes on to the next pixel that is there; others are evaluated too, for their neighbours."""
+        """Goes on to the next pixel with columns; those between are evaluated for later ones."""
         width = self.model.shape[2]
         while True:
             i, j = divmod(self.place[0] * width + self.place[1] + 1, width)
@@ -78,7 +78,7 @@ class ConvStepper:
                 return
 
     def _row(self, i: int) -> None:
-        """Evaluates row i of the down stream, which the rows above decide."""
+        """Evaluates row i of the down stream, which depends on the rows above only."""
         model, width = self.model, self.model.shape[2]
         side = None if self.side is None else self.side[:, :, None].expand(-1, -1, width)
         if i == 0:

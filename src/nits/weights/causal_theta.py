@@ -1,15 +1,14 @@
 """The last stage of NITS-CONV: from the features of pixels to the weights θ of their channels.
 
-θ of a channel comes from what the streams say and, in straight lines, from the four neighbours
-before the pixel and its own channels before. The centres b of the PNN's first layer are not put out
-as they are but as offsets β from a straight-line guess r of the channel by those neighbours, in
-widths 1/W of their units:
+θ of a channel is a function of the streams' output plus a linear function of the four neighbours
+before the pixel and of its own earlier channels. For the centres b of the PNN's first layer the
+network returns offsets β from a linear prediction r of the channel, in widths 1/W of the units:
 
     b = r + β / W,    hence    z = W (x − r) − β                                             (20)
 
-A unit as narrow as a grey level then still follows the pixels around it, and a step of training
-that moves β by some amount moves z by the same, however steep the unit is. The guess itself is
-fitted once and not trained: where units are steep, its smallest move would be felt.
+So a unit as narrow as a grey level still follows the pixels around it, and a training step that
+moves β moves z by as much, however steep the unit is. The prediction is fitted once, by least
+squares, and not trained: where units are steep, its smallest change would be a large one in z.
 """
 
 from __future__ import annotations
@@ -18,22 +17,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nits.pnn import initial, network
+from nits.pnn import initial
+from nits.pnn.plain import log_weights
 from nits.weights.causal_layers import Pointwise
 
-SPREAD = 0.25
-"""How many values, evenly over the range of what a guess leaves over, are added to those to start from."""
+EVEN_SHARE = 0.25
+"""Evenly spaced values that are added to the residuals of the prediction, as a share of their
+number."""
 
 
 class PixelTheta(nn.Module):
-    """Maps what the streams put out and what is near to θ, for every channel of a pixel.
+    """Maps the streams' output and the values nearby to θ, for every channel of a pixel.
 
-    channels: Of a pixel.
+    channels: Channels of a pixel.
     inputs: Features of a channel.
-    outputs: P, weights per channel.
+    outputs: P, PNN weights of a channel.
     filters: Features of the stream.
-    pixels: How many there are; each has a bias of its own.
-    units: Units of the PNN's first layer, whose centres follow (20); 0 for heads that have none.
+    pixels: Number of pixels; each has a bias of its own.
+    units: Units of the PNN's first layer, whose centres follow (20); 0 for heads without a PNN.
     """
 
     guess: Tensor
@@ -56,8 +57,8 @@ class PixelTheta(nn.Module):
     def forward(self, c: int, h: Tensor, near: Tensor, bias: Tensor) -> Tensor:
         """Maps features of channel c, shape (…, F, N), to its weights, shape (…, P, N).
 
-        near: What the neighbours and then the pixel's own channels are, shape (…, n, N).
-        bias: That of the pixels, shape (…, P).
+        near: Features of the neighbours and then of the pixel's own channels, shape (…, n, N).
+        bias: Biases of the pixels, shape (…, P).
         """
         both = functional.elu(torch.cat([h, -h], -2))
         direct: Tensor = self.direct[c]
@@ -66,54 +67,55 @@ class PixelTheta(nn.Module):
         return self._placed(c, theta, seen) if self.units else theta
 
     def _placed(self, c: int, theta: Tensor, seen: Tensor) -> Tensor:
-        """Puts the centres where (20) has them."""
+        """Returns θ with centres b = r + β / W in place of the offsets β, equation (20)."""
         slopes, offsets, rest = theta.split(
             [self.units, self.units, theta.shape[-2] - 2 * self.units], -2
         )
         guess = self.guess[c, None, : seen.shape[-2]] @ seen + self.guess[c, -1]
-        return torch.cat(
-            [slopes, guess + offsets * torch.exp(-network.log_weights(slopes)), rest], -2
-        )
+        return torch.cat([slopes, guess + offsets * torch.exp(-log_weights(slopes)), rest], -2)
 
     def start_at(self, theta: Tensor) -> None:
-        """Makes θ a constant, shape (pixels, C, P); the weights are free to grow from zero."""
+        """Makes the output theta, shape (pixels, C, P), whatever the input."""
         with torch.no_grad():
             for weight in (self.weight, *self.direct, *([self.guess] if self.units else [])):
                 weight.zero_()
             slopes, centres, rest = theta.split(
                 [self.units, self.units, theta.shape[-1] - 2 * self.units], -1
             )
-            offsets = centres * torch.exp(network.log_weights(slopes))
+            offsets = centres * torch.exp(log_weights(slopes))
             self.bias.copy_(torch.cat([slopes, offsets, rest], -1))
 
     def start_from(self, points: Tensor, near: Tensor, hidden: tuple[int, ...]) -> None:
-        """Starts with the best straight-line guess, and PNNs that follow what it leaves over of all pixels.
+        """Starts with the best linear prediction, and PNNs that follow its residuals of all pixels.
 
-        points: Where the values lie on the support, shape (pixels, C, N).
+        points: The values as points of the support, shape (pixels, C, N).
         near: See `forward`, shape (pixels, n, N).
         """
         theta, guess = [], torch.zeros_like(self.guess)
         for c, direct in enumerate(self.direct):
             seen = near[:, : direct.shape[1]].movedim(1, -1).flatten(0, 1)
-            found, left_over = straight_line(seen, points[:, c].flatten())
-            guess[c, : len(found) - 1], guess[c, -1] = found[:-1], found[-1]
-            theta.append(initial.from_quantiles(_widened(left_over), hidden))
+            found, residual = least_squares(seen, points[:, c].flatten())
+            guess[c, : len(found) - 1] = found[:-1]
+            guess[c, -1] = found[-1]
+            theta.append(initial.from_quantiles(_widened(residual), hidden))
         self.start_at(torch.stack(theta).expand(len(self.bias), -1, -1))
         self.guess.copy_(guess)
 
 
-def straight_line(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns coefficients of y, shape (N,), by x, shape (N, n), and a constant; and what they leave over."""
+def least_squares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the regression coefficients of y, shape (N,), on x, shape (N, n), and the residuals.
+
+    The constant comes last.
+    """
     full = torch.cat([x, torch.ones_like(x[:, :1])], 1).double()
-    # The least of all solutions where neighbours depend on one another, as flags of the edges do.
+    # The solution of least norm: features are collinear, such as the masks along an edge.
     solution = torch.linalg.pinv(full.t() @ full, hermitian=True) @ (full.t() @ y.double())
     return solution.to(x), (y - full @ solution).to(x)
 
 
 def _widened(values: Tensor) -> Tensor:
-    """Adds values spread evenly over the range, so that no unit starts too narrow to learn from outliers."""
-    even = torch.linspace(
-        0, 1, max(2, int(SPREAD * len(values))), dtype=values.dtype, device=values.device
-    )
+    """Adds evenly spaced values, so that no unit starts too narrow to learn from outliers."""
+    count = max(2, int(EVEN_SHARE * len(values)))
+    even = torch.linspace(0, 1, count, dtype=values.dtype, device=values.device)
     low, high = values.min(), values.max()
     return torch.cat([values, low + (high - low) * even])

@@ -1,4 +1,4 @@
-"""Dropout that draws four coins from every random word; torch's own on CPU draws a word for every coin."""
+"""Dropout with one random word for every four entries, where torch's own takes a word for each."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-SIDES = 2**16
-"""How finely a coin can be weighted: its 16 bits are compared with the probability."""
+LEVELS = 2**16
+"""Values that 16 random bits can take: the probability of dropping is a multiple of 1 / LEVELS."""
 
-_ALL_BITS = -(2**63)
-"""From here to the largest integer: every word is as likely."""
+_LEAST = -(2**63)
+"""The least 64-bit integer: all words from here to the greatest are equally likely."""
 
 
 def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
-    """Zeroes entries with the probability, to 16 bits, and scales the rest so that the mean stays."""
-    lost = round(probability * SIDES)
-    if x.device.type != "cpu" or not training or lost in (0, SIDES):
+    """Zeroes entries with this probability, to 16 bits, and scales the rest to keep the mean."""
+    dropped = round(probability * LEVELS)
+    if x.device.type != "cpu" or not training or dropped in (0, LEVELS):
         return functional.dropout(x, probability, training)
-    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(_ALL_BITS, None)
-    coins = words.view(torch.int16)[: x.numel()].view(x.shape)
-    kept = (coins >= lost - SIDES // 2).to(x.dtype)
-    return x * kept.mul_(SIDES / (SIDES - lost))
+    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(_LEAST, None)
+    level = words.view(torch.int16)[: x.numel()].view(x.shape)
+    kept = (level >= dropped - LEVELS // 2).to(x.dtype)
+    return x * kept.mul_(LEVELS / (LEVELS - dropped))

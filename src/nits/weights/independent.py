@@ -1,4 +1,4 @@
-"""The coordinate-wise independent model: weights that depend on nothing."""
+"""The independent model: PNN weights that depend on no column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nits.weights.weight_model import WeightModel
 
 
 class Independent(WeightModel):
-    """n PNNs side by side, the paper's first multi-dimensional model: θ is a parameter."""
+    """One PNN for each column, the paper's first multi-dimensional model: θ is a parameter."""
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
         if context:
@@ -36,7 +36,7 @@ class Independent(WeightModel):
 
 
 class IndependentStepper:
-    """Hands out the weights of one column after another."""
+    """Returns the weights of one column after another."""
 
     def __init__(self, model: Independent) -> None:
         self.parts = model.theta.detach().unsqueeze(1).split(model.outputs)

@@ -1,8 +1,7 @@
-"""Who may look at whom: ranks of units, and the block lower-triangular shape that sorting by rank gives.
+"""Which unit may read which: ranks, and the block lower-triangular masks that they give.
 
-A unit of rank r may depend on the columns at positions 0 … r − 1. So a unit may read a unit of its
-own or a lower rank, and the weights of the column at position p may be read off units of rank at
-most p.
+A unit of rank r may depend on the columns at positions 0 … r − 1. So it may read units of its own
+or a lower rank, and the weights of the column at position p may read units of rank at most p.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from torch import Tensor
 
 
 class Block(NamedTuple):
-    """Rows start … stop of a matrix, which read columns 0 … seen; before `before` no mask is needed."""
+    """Rows start … stop of a matrix: they read columns 0 … seen, up to `before` without a mask."""
 
     start: int
     stop: int
@@ -23,7 +22,7 @@ class Block(NamedTuple):
 
 
 def hidden_ranks(units: int, columns: int, *, context: bool) -> Tensor:
-    """Returns the ranks of hidden units, sorted and spread evenly: 1 … D − 1, and 0 if there is a context."""
+    """Returns the ranks of hidden units, sorted and even: 1 … D − 1, with a context also 0."""
     least = 0 if context or columns == 1 else 1
     choices = columns - least
     return least + torch.arange(units) * choices // units
@@ -40,12 +39,12 @@ def output_ranks(widths: tuple[int, ...]) -> Tensor:
 
 
 def mask(row_ranks: Tensor, column_ranks: Tensor) -> Tensor:
-    """Returns where a row may read a column: where its rank is at least the column's."""
+    """Returns which rows may read which columns: those of the same or a lower rank."""
     return row_ranks.unsqueeze(1) >= column_ranks
 
 
 def blocks(row_ranks: Tensor, column_ranks: Tensor, count: int) -> tuple[Block, ...]:
-    """Cuts the rows into about `count` blocks, at changes of rank, with the columns each of them reads."""
+    """Cuts the rows into about `count` blocks, at changes of rank."""
     rows = len(row_ranks)
     cuts = [0, rows]
     for k in range(1, count):

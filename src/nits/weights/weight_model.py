@@ -1,4 +1,4 @@
-"""What every weight model does: features of the columns in, PNN weights of each column out."""
+"""What every weight model does: it maps features of the columns to PNN weights of each column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Read = Callable[[Tensor], Tensor]
 
 
 class Stepper(Protocol):
-    """A weight model that is fed one column at a time, as sampling does."""
+    """A weight model that gets one column at a time, as sampling needs."""
 
     def theta(self) -> Tensor:
         """Returns the weights of the next column, shape (P, N)."""
@@ -25,12 +25,12 @@ class Stepper(Protocol):
 
 
 class WeightModel(nn.Module, ABC):
-    """A network whose output for the column at position i depends on the columns before it only.
+    """A network whose output for each column depends only on the columns before it.
 
-    inputs: Features per column, in the order in which the columns are modelled.
-    outputs: PNN weights per column, P each.
-    context: Features that are always given.
-    sampled_at_once: How many rows a stepper can hold the state of; more are drawn in turns.
+    inputs: Number of features of each column, in the order in which the columns are modelled.
+    outputs: Number of PNN weights of each column, P.
+    context: Number of features that are given, and not modelled.
+    sampled_at_once: Rows that one stepper has memory for; more are drawn one batch after another.
     """
 
     sampled_at_once = 8192
@@ -41,16 +41,17 @@ class WeightModel(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
-        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, shape (Σ outputs, N)."""
+        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N)."""
 
     def parts(
         self, features: Tensor, context: Tensor | None, sizes: Sequence[int]
     ) -> Iterable[Tensor]:
-        """Returns the weights in parts of so many rows, one after another: see `forward`."""
+        """Returns the result of `forward` cut into parts of these sizes."""
         whole: Tensor = self(features, context)
-        return (
-            whole.split(list(sizes)) if len(sizes) > 1 else (whole,)
-        )  # whose gradient need not be copied
+        if len(sizes) == 1:
+            return (whole,)  # split would copy the gradient
+        parts: tuple[Tensor, ...] = whole.split(list(sizes))
+        return parts
 
     @abstractmethod
     def stepper(self, n: int, context: Tensor | None = None) -> Stepper:
@@ -58,13 +59,13 @@ class WeightModel(nn.Module, ABC):
 
     @abstractmethod
     def start_at(self, theta: Tensor) -> None:
-        """Makes the output theta, shape (Σ outputs,), whatever the input: the independent model."""
+        """Makes the output theta, shape (Σ outputs,), whatever the input."""
 
     def start_from(self, heads: Sequence[Head], columns: Tensor, read: Read) -> None:
-        """Starts where each column follows its own distribution and none depends on another.
+        """Starts as the independent model: each column follows its own distribution in the data.
 
-        columns: Values that the heads describe, in modelling order, shape (D, N).
-        read: Maps such values to what the network reads of them, shape (Σ inputs, N).
+        columns: Training values in the order of modelling, shape (D, N).
+        read: Maps such values to the features that the network reads, shape (Σ inputs, N).
         """
         pairs = zip(heads, columns, strict=True)
         self.start_at(
