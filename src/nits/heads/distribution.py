@@ -11,7 +11,7 @@ from torch.distributions import Distribution, constraints
 
 from nits import checks
 from nits.heads.head import Given, Head
-from nits.pnn.distributions import uniform
+from nits.pnn.random import uniform
 
 
 class ColumnDistribution(Distribution):

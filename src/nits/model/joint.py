@@ -16,7 +16,7 @@ from nits import checks
 from nits.heads import PLAIN, Given, Head, Kernels, Quantized, real_columns
 from nits.model.blocks import Run, pieces, rows_at_once, runs
 from nits.model.reading import Reading
-from nits.pnn.distributions import private_generator, quasi_uniform, uniform
+from nits.pnn.random import private_generator, quasi_uniform, uniform
 from nits.weights import CausalConv, ConvSize, Independent, MaskedMLP, WeightModel
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nits import checks
 from nits.model.joint import NITS
-from nits.pnn.distributions import private_generator
+from nits.pnn.random import private_generator
 
 
 class Mixture(nn.Module):
