@@ -12,7 +12,7 @@ from torch import Tensor
 from nits import NITS, kernels
 from nits.heads import Continuous, Head, Quantized
 from nits.model import blocks
-from nits.pnn.distributions import private_generator
+from nits.pnn.random import private_generator
 from nits.weights import Independent, MaskedMLP
 from registry import MODELS, mlp, randomized, real, seeded
 

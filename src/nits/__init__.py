@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from nits.model.mixture import Mixture
     from nits.model.whitened import Whitened
     from nits.persistence import load, save
-    from nits.pnn.distributions import PNN, QuantizedPNN
+    from nits.pnn.binned import QuantizedPNN
+    from nits.pnn.distributions import PNN
     from nits.pnn.plain import parameters as pnn_parameters
     from nits.tables.estimator import NITSDensity
     from nits.training.fit import fit
@@ -52,7 +53,7 @@ _PLACES = {
     "NITSDensity": "tables.estimator",
     "NITSImages": "images.estimator",
     "Plateau": "training.recipe",
-    "QuantizedPNN": "pnn.distributions",
+    "QuantizedPNN": "pnn.binned",
     "Recipe": "training.recipe",
     "Whitened": "model.whitened",
     "fit": "training.fit",

@@ -11,7 +11,7 @@ from torch import Tensor
 from nits import checks
 from nits.heads import hats
 from nits.heads.continuous import Continuous
-from nits.heads.distribution import ColumnDistribution
+from nits.heads.distribution import AtomsColumn
 from nits.heads.head import Given, Head
 
 
@@ -133,11 +133,9 @@ class Atoms(Head):
         """Knots at quantiles of the values that are no atoms."""
         return self.rest.knots_at(self._others(x))
 
-    def distribution(
-        self, theta: Tensor, low: Tensor | float, high: Tensor | float
-    ) -> ColumnDistribution:
+    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> AtomsColumn:
         """Returns the distribution with weights theta."""
-        return ColumnDistribution(self, theta, low, high)
+        return AtomsColumn(self, theta, low, high)
 
     def initial(self, x: Tensor) -> Tensor:
         """Returns the shares of the atoms, and weights that follow the quantiles of the rest."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nits import checks
-from nits.heads.distribution import ColumnDistribution
+from nits.heads.distribution import CategoricalColumn
 from nits.heads.head import Given, Head
 
 
@@ -97,9 +97,9 @@ class Categorical(Head):
 
     def distribution(
         self, theta: Tensor, low: Tensor | float, high: Tensor | float
-    ) -> ColumnDistribution:
+    ) -> CategoricalColumn:
         """Returns the distribution over levels with logits theta."""
-        return ColumnDistribution(self, theta, low, high)
+        return CategoricalColumn(self, theta, low, high)
 
     def initial(self, x: Tensor) -> Tensor:
         """Returns the logarithms of the levels' shares, each counted half a time more than it occurs."""

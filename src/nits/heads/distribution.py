@@ -1,9 +1,8 @@
-"""A torch.distributions face for any head."""
+"""The torch.distributions faces of columns that are no single PNN: categories, and numbers with atoms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -11,11 +10,17 @@ from torch.distributions import Distribution, constraints
 
 from nits import checks
 from nits.heads.head import Given, Head
-from nits.pnn.distributions import uniform
+from nits.pnn import sums
+from nits.pnn.distributions import PNN, Size
+from nits.pnn.random import uniform
+from nits.pnn.support import restricted
+
+if TYPE_CHECKING:
+    from nits.heads.atoms import Atoms
 
 
 class ColumnDistribution(Distribution):
-    """The distribution of a column with weights theta, shape (*, P), on a support from low to high."""
+    """The distribution of a column with weights theta, shape (*, P), as its head computes it."""
 
     arg_constraints: ClassVar = {"theta": constraints.real_vector}
 
@@ -23,46 +28,164 @@ class ColumnDistribution(Distribution):
         self, head: Head, theta: Tensor, low: Tensor | float, high: Tensor | float
     ) -> None:
         self.head, self.theta = head, checks.real("theta", theta)
-        ends = checks.support(low, high, theta)
-        self.given = Given(theta.movedim(-1, 0), *ends)
+        self.low, self.high = checks.support(low, high, theta)
         super().__init__(theta.shape[:-1], validate_args=False)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns the log-probability or log-density of values, shape (*sample, *batch)."""
-        x, given = self._expanded(checks.real("x", value, self.theta))
-        impossible = ~self.head.possible(x, given.low, given.high) & ~torch.isnan(x)
-        found = self.head.log_prob_inside(given, x).masked_fill(impossible, -torch.inf)
+        """Returns the log-probability or log-density of values: −inf where impossible, NaN for NaN."""
+        x, given = self._given(self._value(value))
+        possible = self.head.possible(x, given.low, given.high)
+        found = restricted(self.head.log_prob_inside(given, x), x, possible)
         return found.reshape(self._shape(value))
 
     def cdf(self, value: Tensor) -> Tensor:
         """Returns P(X ≤ x)."""
-        x, given = self._expanded(checks.real("x", value, self.theta))
+        x, given = self._given(self._value(value))
         return self.head.cdf(given, x).reshape(self._shape(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Returns the value at probability u."""
-        u, given = self._expanded(checks.probability(checks.real("u", value, self.theta)))
+        """Returns the value at probability u: the least that reaches it."""
+        u, given = self._given(checks.probability(checks.real("u", value, self.theta)))
         return self.head.from_uniform(given, u).reshape(self._shape(value))
 
-    def sample(
-        self,
-        sample_shape: torch.Size | Sequence[int] = (),
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Draws values."""
+    def sample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
+        """Draws values, of the dtype of theta."""
         shape = self._extended_shape(torch.Size(sample_shape))
         with torch.no_grad():
             return self.icdf(uniform(shape, self.theta, generator))
 
-    def _expanded(self, x: Tensor) -> tuple[Tensor, Given]:
-        """Returns values, shape (S, B), and weights, shape (S, P, B), for S samples of B conditionals."""
+    def _value(self, value: Tensor) -> Tensor:
+        return checks.real("x", value, self.theta)
+
+    def _given(self, x: Tensor) -> tuple[Tensor, Given]:
+        """Returns values, shape (S, B), and weights, shape (S, P, B): S samples of B distributions."""
         count = self.batch_shape.numel()
-        samples = torch.broadcast_shapes(x.shape, self.batch_shape).numel() // max(count, 1)
-        theta, low, high = self.given
-        ends = (end.reshape(1, count).expand(samples, -1) for end in (low, high))
-        given = Given(theta.reshape(-1, count).expand(samples, -1, -1), *ends)
-        return x.expand(*self._shape(x)).reshape(samples, count), given
+        samples = self._shape(x).numel() // max(count, 1)
+        theta = self.theta.reshape(count, -1).t().expand(samples, -1, -1)
+        ends = (end.reshape(1, count).expand(samples, -1) for end in (self.low, self.high))
+        return x.expand(self._shape(x)).reshape(samples, count), Given(theta, *ends)
 
     def _shape(self, x: Tensor) -> torch.Size:
         shape: torch.Size = torch.broadcast_shapes(x.shape, self.batch_shape)
         return shape
+
+
+class CategoricalColumn(ColumnDistribution):
+    """Levels 0 … K − 1 without an order, with logits theta, shape (*, K).
+
+    Values may be integer tensors as well as floats. As torch's Categorical has, it has NaN for mean
+    and variance; its cdf and icdf are in the order of the levels' numbers.
+    """
+
+    @property
+    def support(self) -> Any:
+        """The integers 0 … K − 1, as a constraint."""
+        return constraints.integer_interval(0, self.theta.shape[-1] - 1)
+
+    def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> CategoricalColumn:
+        """Returns this distribution with its parameters expanded to a batch shape."""
+        shape = torch.Size(batch_shape)
+        ends = (self.low.expand(shape), self.high.expand(shape))
+        return CategoricalColumn(self.head, self.theta.expand(*shape, -1), *ends)
+
+    @property
+    def logits(self) -> Tensor:
+        """The log-probability of every level, shape (*, K)."""
+        return self.theta.log_softmax(-1)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probability of every level, shape (*, K)."""
+        return self.theta.softmax(-1)
+
+    @property
+    def mean(self) -> Tensor:
+        """NaN: levels have no order."""
+        return torch.full_like(self.low, torch.nan)
+
+    @property
+    def variance(self) -> Tensor:
+        """NaN: levels have no order."""
+        return torch.full_like(self.low, torch.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        """The level of greatest probability; of several, the first."""
+        level = self.theta.argmax(-1).to(self.theta)
+        return level.masked_fill(torch.isnan(self.theta).any(-1), torch.nan)
+
+    def entropy(self) -> Tensor:
+        """Returns −E log P(X) in nats."""
+        return sums.information(self.logits).sum(-1)
+
+    def _value(self, value: Tensor) -> Tensor:
+        return checks.number("x", value).to(self.theta.dtype)
+
+
+class AtomsColumn(ColumnDistribution):
+    """Atoms with probabilities of their own, and else a PNN's density on [low, high], equation (17).
+
+    log_prob, mode and entropy are with respect to the base measure of (17): a unit of mass at each
+    atom, and length elsewhere. The mode is the atom or the other value of greatest log_prob, a
+    density in the units of the column. So is what the entropy is the mean of.
+    """
+
+    head: Atoms
+    has_rsample = True
+
+    def __init__(
+        self, head: Atoms, theta: Tensor, low: Tensor | float, high: Tensor | float
+    ) -> None:
+        super().__init__(head, theta, low, high)
+        logits, rest = self.theta.split([len(head.values) + 1, head.rest.weights], -1)
+        self.logits = logits.log_softmax(-1)  # of the atoms and the rest, shape (*, K + 1)
+        self.rest: PNN = head.rest.distribution(rest, self.low, self.high)
+        self.values = torch.tensor(head.values, dtype=theta.dtype, device=theta.device)
+
+    @property
+    def support(self) -> Any:
+        """The interval [low, high], which the atoms lie in, as a constraint."""
+        return constraints.interval(self.low, self.high)
+
+    def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> AtomsColumn:
+        """Returns this distribution with its parameters expanded to a batch shape."""
+        shape = torch.Size(batch_shape)
+        ends = (self.low.expand(shape), self.high.expand(shape))
+        return AtomsColumn(self.head, self.theta.expand(*shape, -1), *ends)
+
+    def rsample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
+        """Draws samples that carry gradients: atoms none, other values to all of theta."""
+        shape = self._extended_shape(torch.Size(sample_shape))
+        return self.icdf(uniform(shape, self.theta, generator))
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean, to the precision of the PNN's."""
+        return (self.logits.exp() * self._places).sum(-1)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance, to the precision of the PNN's."""
+        places = self._places
+        share = self.logits.exp()
+        mean = (share * places).sum(-1, keepdim=True)
+        return (share * (places - mean) ** 2).sum(-1) + share[..., -1] * self.rest.variance
+
+    @property
+    def mode(self) -> Tensor:
+        """The value of greatest log_prob."""
+        inner = self.rest.mode
+        log_density = self.logits[..., -1] + self.rest.log_prob(inner)
+        log_mass, k = self.logits[..., :-1].max(-1)
+        return torch.where(log_mass >= log_density, self.values[k], inner)
+
+    def entropy(self) -> Tensor:
+        """Returns −E log P(X) in nats, with respect to the base measure of (17)."""
+        shares = sums.information(self.logits).sum(-1)
+        return shares + self.logits[..., -1].exp() * self.rest.entropy()
+
+    @property
+    def _places(self) -> Tensor:
+        """The atoms and the mean of the rest, shape (*, K + 1)."""
+        atoms = self.values.expand(*self.batch_shape, -1)
+        return torch.cat([atoms, self.rest.mean.unsqueeze(-1)], -1)

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from nits.pnn.support import restricted
+
 
 class Given(NamedTuple):
     """The weights of conditional distributions and the ends of their supports.
@@ -80,8 +82,8 @@ class Head(ABC):
         """
         missing = torch.isnan(x)
         known = x.masked_fill(missing, 0.0) if self.optional else x
-        impossible = ~self.possible(known, given.low, given.high) & ~missing
-        found = self.log_prob_inside(given, known).masked_fill(impossible, -torch.inf)
+        possible = self.possible(known, given.low, given.high)
+        found = restricted(self.log_prob_inside(given, known), known, possible)
         return found.masked_fill(missing, 0.0) if self.optional else found
 
     @abstractmethod

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from nits import checks
-from nits.heads.distribution import ColumnDistribution
 from nits.heads.pnn_head import PNNHead
 from nits.pnn import initial
+from nits.pnn.binned import IntegerPNN
+from nits.pnn.integers import Integers
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,19 @@ class Integer(PNNHead):
         checks.scale(self.scale)
 
     @property
+    def integers(self) -> Integers:
+        """Which integers there are, and where they lie on the scale of the PNN."""
+        return Integers(self.least, self.greatest, self.shift, self.scale)
+
+    @property
     def low(self) -> float:  # type: ignore[override]
         """The lower end of the least integer's interval, on the scale of the PNN."""
-        return (self.least - 0.5 - self.shift) / self.scale
+        return self.integers.low
 
     @property
     def high(self) -> float:  # type: ignore[override]
         """The upper end of the greatest integer's interval."""
-        return (self.greatest + 0.5 - self.shift) / self.scale
+        return self.integers.high
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -59,30 +64,19 @@ class Integer(PNNHead):
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Two points: the edges of the interval."""
-        k = torch.where(
-            self.possible(x, low, high) | torch.isnan(x), x, torch.full_like(x, self._inner())
-        )
-        edges = [((k - self.shift) + half) / self.scale for half in (-0.5, 0.5)]
-        start = torch.where(k <= self.least, low, edges[0])
-        return start, torch.where(k >= self.greatest, high, edges[1])
+        return self.integers.edges(x, low, high)
 
     def upper(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns the upper edge of the interval of ⌊x⌋."""
-        k = x.floor()
-        edge = torch.where(k >= self.greatest, high, ((k - self.shift) + 0.5) / self.scale)
-        return torch.where(k < self.least, low, edge)
-
-    def _inner(self) -> float:
-        """An integer that can be."""
-        return min(max(round(self.shift), self.least), self.greatest)
+        return self.integers.reach(x, low, high)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns whether x is an integer from least to greatest."""
-        return (x >= self.least) & (x <= self.greatest) & (x == x.floor()) & ~torch.isinf(x)
+        return self.integers.possible(x)
 
     def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns the integer whose interval the point falls into."""
-        return (quantile * self.scale + self.shift).round().clamp(self.least, self.greatest)
+        return self.integers.containing(quantile)
 
     def reading(self, x: Tensor) -> Tensor:
         """The integer, shifted and scaled."""
@@ -93,11 +87,9 @@ class Integer(PNNHead):
         """The ends of the support."""
         return self.low, self.high
 
-    def distribution(
-        self, theta: Tensor, low: Tensor | float, high: Tensor | float
-    ) -> ColumnDistribution:
+    def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> IntegerPNN:
         """Returns the PNN with weights theta, seen through the integers."""
-        return ColumnDistribution(self, theta, low, high)
+        return IntegerPNN(theta, self.integers, self.hidden)
 
     def initial(self, x: Tensor) -> Tensor:
         """Returns weights that follow the quantiles of x, spread over the intervals."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from nits import checks
 from nits.heads.pnn_head import PNNHead
 from nits.pnn import initial
-from nits.pnn.distributions import QuantizedPNN
+from nits.pnn.binned import QuantizedPNN
 
 
 @dataclass(frozen=True)

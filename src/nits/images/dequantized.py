@@ -22,7 +22,7 @@ from nits.model.density import Density
 from nits.model.steps import Steps
 from nits.model.wrapped import Wrapped
 from nits.pnn.affine import Affine
-from nits.pnn.distributions import private_generator
+from nits.pnn.random import private_generator
 
 LEVELS = 256
 

@@ -14,7 +14,7 @@ from nits import checks
 from nits.chunks import slices
 from nits.heads import Continuous, Head
 from nits.model.steps import Steps
-from nits.pnn.distributions import private_generator, quasi_uniform, uniform
+from nits.pnn.random import private_generator, quasi_uniform, uniform
 
 if TYPE_CHECKING:
     from nits.model.distribution import JointDistribution

@@ -11,14 +11,14 @@ from torch.distributions import Distribution
 
 from nits import checks
 from nits.model.steps import Steps
-from nits.pnn.distributions import uniform
+from nits.pnn.random import uniform
 
 Function = Callable[[Tensor], Tensor]
 INTEGERS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
 class MixedSteps(Steps):
-    """The next column of a mixture, equation (25).
+    """The next column of a mixture, equation (26).
 
     members: Their steps.
     log_weights: log w_k of the rows, shape (K, N).
@@ -29,7 +29,7 @@ class MixedSteps(Steps):
         self.log_weights = log_weights
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Returns the logarithm of (25)."""
+        """Returns the logarithm of (26)."""
         return log_sum(self._joint(x))
 
     def cdf(self, x: Tensor) -> Tensor:

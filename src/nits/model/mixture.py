@@ -5,7 +5,7 @@
 Where all members model the columns in one order, each conditional is a mixture too, whose weights
 follow from the columns before,
 
-    ν(x_i | x_<i) = Σ_k w_k(x_<i) ν_k(x_i | x_<i),    w_k(x_<i) ∝ w_k Π_{j<i} ν_k(x_j | x_<j)  (25)
+    ν(x_i | x_<i) = Σ_k w_k(x_<i) ν_k(x_i | x_<i),    w_k(x_<i) ∝ w_k Π_{j<i} ν_k(x_j | x_<j)  (26)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nits import checks
 from nits.model import persistence
 from nits.model.density import Density
 from nits.model.mixed import MixedDistribution, MixedSteps, log_sum
-from nits.pnn.distributions import private_generator
+from nits.pnn.random import private_generator
 
 
 class Mixture(Density):
@@ -92,14 +92,14 @@ class Mixture(Density):
     def log_prob_per_column(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
     ) -> Tensor:
-        """Returns each column's share of log ν(x), shape (N, D), by equation (25)."""
+        """Returns each column's share of log ν(x), shape (N, D), by equation (26)."""
         parts = [member.log_prob_per_column(x, context, withheld) for member in self.members]
         shares, before = self._with_weights(torch.stack(parts))
         found = log_sum(shares + before)
         return found[:, self.order.argsort()]
 
     def _with_weights(self, shares: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the members' shares and the logarithms of w_k(x_<i), (25), both in modelling order.
+        """Returns the members' shares and the logarithms of w_k(x_<i), (26), both in modelling order.
 
         shares: Of the members, shape (K, N, D), columns as in x.
         """

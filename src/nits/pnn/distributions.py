@@ -1,8 +1,8 @@
-"""torch.distributions faces of the PNN: a density, and the exact pmf of its quantized version."""
+"""The torch.distributions face of the PNN; `binned` has those of its discrete versions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -12,8 +12,13 @@ from torch.distributions import Distribution, constraints
 from nits import checks
 from nits.pnn import moments, network, roots
 from nits.pnn.plain import parameters
+from nits.pnn.random import uniform
+from nits.pnn.support import restricted
 
 Size = torch.Size | Sequence[int]
+
+PNNS_AT_ONCE = 32
+"""Of how many PNNs moments are computed side by side: each is evaluated at thousands of points."""
 
 
 class PNN(Distribution):
@@ -65,11 +70,10 @@ class PNN(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Returns log ν(x), equation (5): −inf outside the support, NaN for NaN."""
         x, shape = self._points(checks.real("x", value, self.theta))
-        outside = (x < self.frame.low) | (x > self.frame.high) | torch.isinf(x)
-        log_density = network.log_density(
-            self.frame, self._inside(x).masked_fill(torch.isinf(x), 0.0)
-        )
-        return self._restore(log_density.masked_fill(outside, -torch.inf), shape)
+        finite = self._inside(x).masked_fill(torch.isinf(x), 0.0)
+        possible = (x >= self.frame.low) & (x <= self.frame.high) & ~torch.isinf(x)
+        log_density = network.log_density(self.frame, finite)
+        return self._restore(restricted(log_density, x, possible), shape)
 
     def cdf(self, value: Tensor) -> Tensor:
         """Returns N(x), equation (4): 0 below the support, 1 above it."""
@@ -91,8 +95,13 @@ class PNN(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         """Returns x with N(x) = u; differentiable in u, θ and finite ends."""
-        u, shape = self._points(checks.probability(checks.real("u", value, self.theta)))
-        return self._restore(roots.quantile(self.frame, u, 1 - u), shape)
+        u = checks.probability(checks.real("u", value, self.theta))
+        return self.quantile(u, 1 - u)
+
+    def quantile(self, below: Tensor, above: Tensor) -> Tensor:
+        """Returns x with N(x) = below and 1 − N(x) = above, of which the smaller decides."""
+        (u, shape), (u_above, _) = self._points(below), self._points(above)
+        return self._restore(roots.quantile(self.frame, u, u_above), shape)
 
     def rsample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
         """Draws samples that carry gradients to θ and finite ends."""
@@ -106,13 +115,30 @@ class PNN(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean, by quadrature: see `nits.moments`."""
-        return moments.mean_and_variance(self.frame)[0].squeeze(-1)
+        """The mean, by quadrature: see `nits.pnn.moments`."""
+        return self.each(lambda part: moments.mean_and_variance(part)[0])
 
     @property
     def variance(self) -> Tensor:
-        """The variance, by quadrature: see `nits.moments`."""
-        return moments.mean_and_variance(self.frame)[1].squeeze(-1)
+        """The variance, by quadrature: see `nits.pnn.moments`."""
+        return self.each(lambda part: moments.mean_and_variance(part)[1])
+
+    @property
+    def mode(self) -> Tensor:
+        """The point of greatest density, by a search that carries no gradient: see `nits.pnn.moments`."""
+        return self.each(moments.mode)
+
+    def entropy(self) -> Tensor:
+        """Returns −E log ν(X) in nats, by quadrature: see `nits.pnn.moments`."""
+        return self.each(moments.entropy)
+
+    def each(self, quantity: Callable[[PNN], Tensor]) -> Tensor:
+        """Returns a quantity of each PNN, shape (*batch), from batches (n,) of a few PNNs at a time."""
+        weights = self.theta.reshape(-1, self.theta.shape[-1])
+        flat = (weights, self.low.flatten(), self.high.flatten())
+        parts = zip(*(t.split(PNNS_AT_ONCE) for t in flat), strict=True)
+        found = [quantity(PNN(*part, self.hidden)) for part in parts]
+        return torch.cat(found).reshape(self.batch_shape)
 
     def _points(self, x: Tensor) -> tuple[Tensor, torch.Size]:
         """Moves the sample dimensions of x behind the batch: (*sample, *batch) becomes (*batch, S)."""
@@ -125,126 +151,3 @@ class PNN(Distribution):
 
     def _inside(self, x: Tensor) -> Tensor:
         return torch.minimum(torch.maximum(x, self.frame.low), self.frame.high)
-
-
-class QuantizedPNN(Distribution):
-    """A PNN seen through equal bins that tile [low, high]: an exact pmf on 0 … bins − 1.
-
-    theta: Weights, shape (*, P).
-    low, high: Finite ends of the support.
-    bins: How many bins.
-    hidden: Widths of the hidden layers.
-    """
-
-    arg_constraints: ClassVar = {"theta": constraints.real_vector}
-
-    def __init__(
-        self,
-        theta: Tensor,
-        low: Tensor | float,
-        high: Tensor | float,
-        bins: int,
-        hidden: Sequence[int] = (16, 16),
-    ) -> None:
-        self.base = PNN(theta, low, high, hidden)
-        checks.finite_support(self.base.low, self.base.high)
-        self.bins = checks.bins(bins)
-        super().__init__(self.base.batch_shape, validate_args=False)
-
-    @property
-    def support(self) -> Any:
-        """The integers 0 … bins − 1, as a constraint."""
-        return constraints.integer_interval(0, self.bins - 1)
-
-    def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> QuantizedPNN:
-        """Returns this distribution with its parameters expanded to a batch shape."""
-        base = self.base.expand(batch_shape)
-        return type(self)(base.theta, base.low, base.high, self.bins, base.hidden)
-
-    def edge(self, k: Tensor) -> Tensor:
-        """Returns the lower edge of bin k: of bin 0 exactly low, of the bin after the last exactly high."""
-        share = k / self.bins
-        edge = self.base.low + (self.base.high - self.base.low) * share
-        return torch.where(k >= self.bins, self.base.high, edge)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        """Returns log P(k), equation (6); −inf for anything that is not an integer in 0 … bins − 1."""
-        k = checks.number("k", value).to(self.base.theta.dtype)
-        possible = (k >= 0) & (k < self.bins) & (k == k.floor())
-        inside = torch.where(possible | torch.isnan(k), k, torch.zeros_like(k))
-        log_mass = self.base.log_mass(self.edge(inside), self.edge(inside + 1))
-        return log_mass.masked_fill(~possible & ~torch.isnan(k), -torch.inf)
-
-    def cdf(self, value: Tensor) -> Tensor:
-        """Returns P(K ≤ k)."""
-        k = checks.number("k", value).to(self.base.theta.dtype)
-        return self.base.cdf(self.edge((k.floor() + 1).clamp(0, self.bins)))
-
-    def icdf(self, value: Tensor) -> Tensor:
-        """Returns the least k with P(K ≤ k) ≥ u."""
-        u = checks.probability(checks.real("u", value, self.base.theta))
-        with torch.no_grad():
-            x = self.base.icdf(u)
-            share = (x - self.base.low) / (self.base.high - self.base.low)
-            k = (share * self.bins).floor().clamp(0, self.bins - 1)
-            # Rounding may have put x one bin off: the pmf's own cdf decides.
-            k = torch.where((k > 0) & (self.cdf(k - 1) >= u), k - 1, k)
-            return torch.where((k < self.bins - 1) & (self.cdf(k) < u), k + 1, k)
-
-    def sample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
-        """Draws integers, as a tensor of the dtype of theta."""
-        shape = self._extended_shape(torch.Size(sample_shape))
-        return self.icdf(uniform(shape, self.base.theta, generator))
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-pmf of every bin, shape (*, bins)."""
-        k = torch.arange(self.bins, device=self.base.theta.device)
-        return self.log_prob(
-            k.reshape(-1, *(1 for _ in self.batch_shape)).expand(-1, *self.batch_shape)
-        ).movedim(0, -1)
-
-    @property
-    def probs(self) -> Tensor:
-        """The pmf of every bin, shape (*, bins)."""
-        return self.logits.exp()
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean of the pmf."""
-        return (self.probs * torch.arange(self.bins, device=self.base.theta.device)).sum(-1)
-
-    @property
-    def variance(self) -> Tensor:
-        """The variance of the pmf."""
-        k = torch.arange(self.bins, device=self.base.theta.device)
-        return (self.probs * (k - self.mean.unsqueeze(-1)) ** 2).sum(-1)
-
-
-def uniform(shape: torch.Size, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Draws numbers in (0, 1): never 0, whose quantile on an infinite support is −∞."""
-    u = torch.rand(shape, dtype=like.dtype, device=like.device, generator=generator)
-    return u.clamp_min(torch.finfo(like.dtype).eps / 4)
-
-
-def quasi_uniform(shape: torch.Size, like: Tensor, generator: torch.Generator) -> Tensor:
-    """Draws a scrambled Sobol sequence in (0, 1), shape (n, D), which covers the cube evenly."""
-    seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
-    points = torch.quasirandom.SobolEngine(shape[1], scramble=True, seed=seed).draw(
-        shape[0], dtype=torch.float64
-    )
-    return points.clamp(2.0**-32, 1 - 2.0**-24).to(like)
-
-
-def private_generator(
-    generator: torch.Generator | int | None, device: torch.device
-) -> torch.Generator:
-    """Returns the generator, one with that seed, or one with a fresh seed; never the global one."""
-    if isinstance(generator, torch.Generator):
-        return generator
-    private = torch.Generator(device)
-    if generator is None:
-        private.seed()
-    else:
-        private.manual_seed(generator)
-    return private

@@ -1,20 +1,29 @@
-"""Mean and variance of a PNN by quadrature between its own quantiles."""
+"""Mean, variance, entropy and mode of PNNs by quadrature and search between their own quantiles."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nits.pnn import network, roots
-from nits.pnn.network import Normalized
+if TYPE_CHECKING:
+    from nits.pnn.distributions import PNN
 
-CELLS = 256
-NODES = 8
+CELLS, NODES = 256, 8
+"""Of the quadrature of mean and variance: cells between quantiles, and points in each."""
+
+LEVELS = 1024
+"""At how many quantiles the entropy's integrand is evaluated, and the search for the mode starts."""
+
+PASSES, FINER = 6, 16
+"""Of the search for the mode: how often it narrows the interval, and into how many parts it cuts it."""
 
 
-def mean_and_variance(at: Normalized) -> tuple[Tensor, Tensor]:
-    """Returns E X and Var X; at's batch ends in a dimension of size one, and so do they.
+def mean_and_variance(pnn: PNN) -> tuple[Tensor, Tensor]:
+    """Returns E X and Var X of PNNs with batch shape (n,).
 
     By parts about the median c, with the increasing, bounded N in place of the density:
 
@@ -25,29 +34,98 @@ def mean_and_variance(at: Normalized) -> tuple[Tensor, Tensor]:
     times its width. They are even in logit u, the outermost beyond 1 − 10⁻¹⁵; the tails beyond them
     are left out.
     """
-    x, weights, median = _nodes(at)
-    below, above = (t.unflatten(-1, x.shape[-2:]) for t in network.cdf(at, x.flatten(-2)))
-    distance = x - median.unsqueeze(-1)
+    x, weights, median = _nodes(pnn)
+    distance = x - median
     right = distance > 0
-    tails = weights * torch.where(right, above, below)
-    shift = torch.where(right, tails, -tails).sum((-2, -1)).unsqueeze(-1)
-    square = (2 * distance.abs() * tails).sum((-2, -1)).unsqueeze(-1)
+    tails = weights * torch.where(right, pnn.survival(x), pnn.cdf(x))
+    shift = torch.where(right, tails, -tails).sum((0, 1))
+    square = (2 * distance.abs() * tails).sum((0, 1))
     # The mean is within a standard deviation of the median, so that at most one bit is lost here.
     return median + shift, square - shift**2
 
 
-def _nodes(at: Normalized) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns points and weights for integrals over the support, shapes (*, CELLS, NODES), and the median."""
-    t = torch.linspace(-35.0, 35.0, CELLS + 1, dtype=at.low.dtype, device=at.low.device)
-    shape = (*at.low.shape[:-1], CELLS + 1)
-    knots = roots.quantile(at, torch.sigmoid(t).expand(shape), torch.sigmoid(-t).expand(shape))
-    nodes, weights = (torch.as_tensor(a, dtype=t.dtype, device=t.device) for a in _gauss())
-    width = knots.diff().unsqueeze(-1)
-    x = knots[..., :-1].unsqueeze(-1) + width * nodes
-    return x, width * weights, knots[..., CELLS // 2 : CELLS // 2 + 1]
+def entropy(pnn: PNN) -> Tensor:
+    """Returns −E log ν(X) in nats of PNNs with batch shape (n,).
+
+    It is an integral over probabilities,
+
+        H = −∫ log ν(N⁻¹(u)) du,   u = s⁴ (35 − 84 s + 70 s² − 20 s³)                           (25)
+
+    by the midpoint rule in s. Points with much density are met often, however narrow they lie. The
+    error is below 10⁻⁹ for smooth densities, and at most about 0.002 times the logarithm by which ν
+    jumps where it has spikes.
+    """
+    below, above, share = levels(pnn)
+    x = pnn.quantile(below, above)
+    log_density = torch.maximum(pnn.log_prob(x), _flattest(x, below))
+    return -(share * log_density).sum(0)
 
 
-def _gauss() -> tuple[np.ndarray, np.ndarray]:
+def _flattest(x: Tensor, u: Tensor) -> Tensor:
+    """Returns how little log ν may be between two quantiles, as an average over the mass around.
+
+    A quantile may fall into a gap between two peaks, where log ν has no lower bound. It is e⁻³ of
+    the mean density between its neighbours at least, which no point of a smooth density goes below.
+    """
+    width, mass = x[2:] - x[:-2], u[2:] - u[:-2]
+    mean = torch.log(mass) - torch.log(torch.where(width > 0, width, torch.inf))
+    end = torch.full_like(x[:1], -torch.inf)
+    return torch.cat([end, mean.detach() - 3, end])
+
+
+def mode(pnn: PNN) -> Tensor:
+    """Returns the point of greatest density of PNNs with batch shape (n,).
+
+    A peak that holds 0.002 of the mass is never missed. The probability below the point found is
+    right to 10⁻⁸ or rounding.
+    """
+    return search(pnn, lambda x: x, pnn.log_prob)
+
+
+@torch.no_grad()
+def search(
+    pnn: PNN, value: Callable[[Tensor], Tensor], log_prob: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """Returns the value of greatest log-probability among those that quantiles of each PNN stand for.
+
+    The best of all levels is taken, and those between its neighbours are looked at more closely. In
+    probability a narrow peak is as wide as its mass, and both ends of a finite support are levels.
+    """
+    finer = torch.linspace(0, 1, FINER + 1, dtype=torch.float64, device=pnn.theta.device)
+    s = torch.linspace(0, 1, LEVELS + 1, dtype=torch.float64, device=pnn.theta.device)
+    s = s.unsqueeze(1).expand(-1, *pnn.batch_shape)
+    for _ in range(PASSES):
+        found = value(pnn.quantile(_level(s).to(pnn.theta), _level(1 - s).to(pnn.theta)))
+        score, best = log_prob(found).max(0, keepdim=True)
+        left, right = (s.gather(0, (best + i).clamp(0, len(s) - 1)) for i in (-1, 1))
+        s = left + (right - left) * finer.unsqueeze(1)
+    return found.gather(0, best).masked_fill(torch.isnan(score), torch.nan).squeeze(0)
+
+
+def levels(pnn: PNN) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns probabilities u, shape (LEVELS, n), 1 − u, and the share of the mass around each."""
+    s = (torch.arange(LEVELS, dtype=torch.float64, device=pnn.theta.device) + 0.5) / LEVELS
+    found = (_level(s), _level(1 - s), 140 * (s * (1 - s)) ** 3 / LEVELS)
+    below, above, share = (t.to(pnn.theta).unsqueeze(1).expand(-1, *pnn.batch_shape) for t in found)
+    return below, above, share
+
+
+def _level(s: Tensor) -> Tensor:
+    """Returns u(s) of (25), which goes from 0 to 1 with three vanishing derivatives at either end."""
+    return s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3)
+
+
+def _nodes(pnn: PNN) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns points and weights for integrals over the support, shapes (NODES, CELLS, n), and the median."""
+    t = torch.linspace(-35.0, 35.0, CELLS + 1).to(pnn.theta).unsqueeze(1)
+    t = t.expand(-1, *pnn.batch_shape)
+    knots = pnn.quantile(torch.sigmoid(t), torch.sigmoid(-t))
+    nodes, weights = (torch.as_tensor(a).to(knots).view(-1, 1, 1) for a in gauss(NODES))
+    width = knots.diff(dim=0)
+    return knots[:-1] + width * nodes, width * weights, knots[CELLS // 2]
+
+
+def gauss(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss–Legendre nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(count)
     return (nodes + 1) / 2, weights / 2
