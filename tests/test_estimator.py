@@ -211,7 +211,8 @@ def test_defaults_follow_the_size_of_the_table() -> None:
     assert [s.batch_size for s in sizes] == sorted(s.batch_size for s in sizes)
     assert plan(100, 200).hidden >= 200
     few, enough, many = (plan(rows, 10) for rows in (19_999, 20_000, 100_000))
-    assert [p.optimizer for p in (few, enough, many)] == ["adamw", "schedule-free", "adamw"]
+    optimizers = [nits.AdamW(), nits.ScheduleFree(), nits.AdamW()]
+    assert [p.optimizer for p in (few, enough, many)] == optimizers
     assert [p.learning_rate for p in (few, enough, many)] == [1e-3, 2e-3, 3e-3]
 
 

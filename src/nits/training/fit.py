@@ -7,7 +7,7 @@ from pathlib import Path
 from nits.model.joint import NITS
 from nits.training import memory, subnormal
 from nits.training.history import History
-from nits.training.loop import Run
+from nits.training.loop import Loop
 from nits.training.progress import Bar, Reporter, Silent
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Array, Rows, checked, inside, refuse_degenerate, split
@@ -52,19 +52,19 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     with Bar() if progress else Silent() as reporter, memory.kept(), subnormal.flushed():
         train, left_out = _inside(model, train, "training", reporter)
         held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
-        run = Run(model, train, held_out, recipe, budget, seed)
-        run.history.outside = left_out
-        run.prepare(compile, resume)
+        loop = Loop(model, train, held_out, recipe, budget, seed)
+        loop.history.outside = left_out
+        loop.prepare(compile, resume)
         place = None if checkpoint is None else Path(checkpoint)
         try:
-            run.loop(reporter, place, checkpoint_minutes * 60)
+            loop.run(reporter, place, checkpoint_minutes * 60)
         except KeyboardInterrupt:
-            run.history.stopped = "interrupted"
+            loop.history.stopped = "interrupted"
             reporter.notice("training was interrupted; the model has the best weights so far.")
         if place is not None:
-            run.save(place)
-        run.finish()
-    return run.history
+            loop.save(place)
+        loop.finish()
+    return loop.history
 
 
 def _validation(
