@@ -11,6 +11,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
+from torch.nn import functional
 
 from nits import checks
 from nits.heads import PLAIN, Given, Head, Kernels, Quantized, real_columns
@@ -18,6 +19,7 @@ from nits.model.blocks import Run, pieces, rows_at_once, runs
 from nits.model.reading import Reading
 from nits.pnn.distributions import private_generator, quasi_uniform, uniform
 from nits.weights import CausalConv, ConvSize, Independent, MaskedMLP, WeightModel
+from nits.weights.activations import Activation
 
 
 class NITS(nn.Module):
@@ -80,7 +82,7 @@ class NITS(nn.Module):
         dropout: float = 0.0,
         context: int = 0,
         order: Sequence[int] | None = None,
-        activation: str = "relu",
+        activation: Activation = functional.relu,
     ) -> Self:
         """Returns NITS-MLP: a masked residual MLP as the weight model."""
         heads = real_columns(heads)

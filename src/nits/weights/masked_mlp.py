@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nits.weights import masks
+from nits.weights.activations import Activation
 from nits.weights.block_linear import BlockLinear, relu_gain
 from nits.weights.dropout import dropout
 from nits.weights.weight_model import WeightModel
@@ -20,13 +21,6 @@ BLOCKS_OF_ROWS = 4
 BLOCKS_OF_OUTPUTS = 8
 """And in the last one, which has many more rows."""
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": functional.relu,
-    "silu": functional.silu,
-    "gelu": functional.gelu,
-}
-"""Functions between the layers, by name."""
-
 
 class MaskedMLP(WeightModel):
     """Residual blocks h ← h + W₂ a(W₁ a(h)), masked so that each column sees those before it.
@@ -35,7 +29,8 @@ class MaskedMLP(WeightModel):
     hidden: Units of each hidden layer.
     blocks: Residual blocks.
     dropout: Probability of dropping a unit inside a block.
-    activation: The function a: relu, silu or gelu.
+    activation: The function a, elementwise: `torch.nn.functional.relu`, silu, gelu or any other. One
+        that mixes units would let a column see those after it.
     """
 
     def __init__(  # noqa: PLR0913 - what the network has
@@ -47,7 +42,7 @@ class MaskedMLP(WeightModel):
         hidden: int = 512,
         blocks: int = 4,
         dropout: float = 0.0,
-        activation: str = "relu",
+        activation: Activation = functional.relu,
     ) -> None:
         super().__init__(inputs, outputs, context)
         least = max(len(self.inputs) - (context == 0), 1)
@@ -55,12 +50,15 @@ class MaskedMLP(WeightModel):
             raise ValueError(
                 f"hidden must be at least {least} for every column to be read, but is {hidden}; widen it."
             )
-        if activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation must be one of {', '.join(ACTIVATIONS)}, but is {activation!r}; take one."
+        if not callable(activation):
+            raise TypeError(
+                f"activation must be a function, but is {activation!r}; "
+                "pass one such as torch.nn.functional.relu."
             )
         ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
-        self.ranks, self.dropout, self.activation = ranks, dropout, activation
+        self.ranks = ranks
+        self.dropout = dropout
+        self.activation = activation
         self.first = BlockLinear(ranks, masks.input_ranks(self.inputs), BLOCKS_OF_ROWS)
         self.context_weight = nn.Parameter(
             torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5)
@@ -89,7 +87,7 @@ class MaskedMLP(WeightModel):
 
     def _active(self, features: Tensor, context: Tensor | None) -> Tensor:
         """Returns what the last layer reads."""
-        act = ACTIVATIONS[self.activation]
+        act = self.activation
         h = self.first(features)
         if context is not None:
             h = h + self.context_weight @ context
@@ -151,7 +149,7 @@ class MLPStepper:
         h = self._product(self.model.first, rows, self.read[self.position], self.features)
         if self.context is not None:
             h = h + self.context[rows]
-        layers, act = list(self.model.inner), ACTIVATIONS[self.model.activation]
+        layers, act = list(self.model.inner), self.model.activation
         for index in range(0, len(layers), 2):
             self.active[index][rows] = act(h)
             inner = self._product(layers[index], rows, rows.stop, self.active[index])
