@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nits import heads, weights
+    from nits import datasets, heads, images, weights
     from nits.images.dequantized import Dequantized
     from nits.images.estimator import NITSImages
     from nits.model.joint import NITS
@@ -42,8 +42,10 @@ __all__ = [
     "Rows",
     "ScheduleFree",
     "Whitened",
+    "datasets",
     "fit",
     "heads",
+    "images",
     "load",
     "pnn_parameters",
     "weights",
