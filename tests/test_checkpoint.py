@@ -55,16 +55,16 @@ class Stopped:
 def test_ctrl_c_writes_a_checkpoint_and_keeps_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nits.training.loop import Run
+    from nits.training.loop import Loop
 
-    advance = Run.advance
+    advance = Loop.advance
 
-    def interrupted(self: Run, progress: float) -> None:
+    def interrupted(self: Loop, progress: float) -> None:
         advance(self, progress)
         if self.step == 12:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Run, "advance", interrupted)
+    monkeypatch.setattr(Loop, "advance", interrupted)
     place = tmp_path / "run.safetensors"
     history = nits.fit(
         small(), rows(), max_steps=40, recipe=QUICK, progress=False, checkpoint=place

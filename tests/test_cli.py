@@ -488,9 +488,9 @@ def test_ctrl_c_leaves_nothing_behind(
 def test_ctrl_c_during_training_keeps_what_was_learned(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nits.training import loop as training_run
+    from nits.training.loop import Loop
 
-    advance, calls = training_run.Run.advance, []
+    advance, calls = Loop.advance, []
 
     def stopped(self: Any, progress: float) -> None:
         calls.append(progress)
@@ -498,7 +498,7 @@ def test_ctrl_c_during_training_keeps_what_was_learned(
             raise KeyboardInterrupt
         advance(self, progress)
 
-    monkeypatch.setattr(training_run.Run, "advance", stopped)
+    monkeypatch.setattr(Loop, "advance", stopped)
     assert (
         run("fit", folder / "table.csv", "-o", tmp_path / "m.nits", "--max-steps", 50, "--quiet")
         == 0

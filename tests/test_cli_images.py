@@ -91,7 +91,7 @@ WRONG = {
     ),
     "no labels": (
         ["sample", "m.nits", "-n", "2", "-o", "x.png", "--given", "label=1"],
-        "with no labels",
+        "without labels",
     ),
     "per column": (["score", "m.nits", "pictures", "--per-column"], "--per-column is for tables"),
     "other size": (["score", "m.nits", "larger"], "as in training"),

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nits
@@ -19,6 +20,7 @@ from mixed_table import mixed, small
 from nits import NITSDensity
 from nits.tables import orders
 from nits.tables.validate import checked_frame
+from nits.training.rows import parted
 
 EXPECTED = {
     "check_methods_subset_invariance": "scores are float32: matrix products of one row and of many round the "
@@ -195,6 +197,41 @@ def test_weights_of_rows_matter() -> None:
     assert (drawn < 0).mean() > 0.9
 
 
+def streets(rows: int = 300) -> Any:
+    """A gamma in thousands with zeros among it, and names of which half are rare."""
+    rng = np.random.default_rng(1)
+    rain = np.where(rng.random(rows) < 0.3, 0.0, rng.gamma(2.0, 3000.0, rows))
+    common, rare = rng.choice(["A", "B"], rows), [f"r{k % 40}" for k in range(rows)]
+    return pandas.DataFrame(
+        {"rain": rain, "street": np.where(rng.random(rows) < 0.5, common, rare)}
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("pool_below", [0, 20])
+def test_the_held_out_figure_is_the_score_of_those_rows(weighted: bool, pool_below: int) -> None:
+    table = streets()
+    weight = np.where(table["rain"] == 0, 9.0, 0.5) if weighted else None
+    model = small(pool_below=pool_below, validation_fraction=0.3).fit(table, sample_weight=weight)
+    _, at = parted(len(table), 0.3, int(check_random_state(0).randint(2**31 - 1)))
+    scores = model.score_samples(table.iloc[at.numpy()])
+    expected = np.average(scores, weights=None if weight is None else weight[at.numpy()])
+    assert model.held_out_ == pytest.approx(expected, abs=1e-4)
+
+
+def test_held_out_rows_outside_the_support_are_left_out() -> None:
+    table = np.random.default_rng(0).normal(100, 20, (300, 1))
+    model = small(support={"x0": (60, 110)}, validation_fraction=0.3).fit(table)
+    _, at = parted(len(table), 0.3, int(check_random_state(0).randint(2**31 - 1)))
+    scores = model.score_samples(table[at.numpy()])
+    assert np.isinf(scores).any()
+    assert model.held_out_ == pytest.approx(scores[np.isfinite(scores)].mean(), abs=1e-4)
+
+
+def test_without_held_out_rows_there_is_no_figure() -> None:
+    assert small(validation_fraction=0.0).fit(streets()).held_out_ is None
+
+
 def test_it_goes_through_scikit_learns_tools() -> None:
     x = np.random.default_rng(0).normal(size=(120, 2))
     assert len(cross_val_score(small(max_steps=5), x, cv=3)) == 3
@@ -213,7 +250,8 @@ def test_defaults_follow_the_size_of_the_table() -> None:
     assert [s.batch_size for s in sizes] == sorted(s.batch_size for s in sizes)
     assert plan(100, 200).hidden >= 200
     few, enough, many = (plan(rows, 10) for rows in (19_999, 20_000, 100_000))
-    assert [p.optimizer for p in (few, enough, many)] == ["adamw", "schedule-free", "adamw"]
+    optimizers = [nits.AdamW(), nits.ScheduleFree(), nits.AdamW()]
+    assert [p.optimizer for p in (few, enough, many)] == optimizers
     assert [p.learning_rate for p in (few, enough, many)] == [1e-3, 2e-3, 3e-3]
 
 

@@ -1,6 +1,8 @@
 """`NITSImages`: what users see of NITS-CONV."""
 
+import json
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils import estimator_checks
 
 import nits
 from nits import NITSImages
@@ -96,7 +102,9 @@ def test_colours_and_labels(coloured: NITSImages) -> None:
     assert coloured.surprise(images, labels=[0, 0, 1, 1]).shape == images.shape
     with pytest.raises(ValueError, match="fitted with labels, but got none"):
         coloured.sample(3)
-    with pytest.raises(ValueError, match="label 7 was not there in training, but 0, 1"):
+    with pytest.raises(
+        ValueError, match="labels must be among those of training, 0, 1, but one is 7"
+    ):
         coloured.score_samples(images, labels=[0, 7, 1, 1])
     with pytest.raises(ValueError, match="one per image"):
         coloured.score_samples(images, labels=[0.5] * 4)
@@ -128,6 +136,97 @@ def test_a_loaded_model_is_the_same(
     assert np.array_equal(again.score_samples(images, labels), before.score_samples(images, labels))
     assert np.array_equal(again.sample(2, 5, labels), before.sample(2, 5, labels))
     assert (again.size, again.held_out_) == (before.size, before.held_out_)
+
+
+def noisy(count: int, seed: int) -> NDArray[np.uint8]:
+    """Images of 4 × 3 pixels with 16 levels: a grey of their own, and as much noise."""
+    random = np.random.default_rng(seed)
+    level, noise = random.integers(0, 8, (count, 1, 1)), random.integers(0, 8, (count, 4, 3))
+    return (level + noise).astype(np.uint8)
+
+
+def test_a_file_of_the_first_version_is_still_read(tmp_path: Path) -> None:
+    golden = Path(__file__).parent / "data" / "golden-images-1.nits"
+    expected = json.loads(golden.with_suffix(".json").read_text())
+    model = nits.load(golden)
+    found = model.score_samples(noisy(3, 1), labels=[0, 1, 1])
+    np.testing.assert_allclose(found, expected["scores"], rtol=1e-5)
+    assert model.held_out_ == expected["held_out"]
+    model.save(tmp_path / "again.nits")
+    again = nits.load(tmp_path / "again.nits")
+    assert again.get_params() == model.get_params()
+    assert np.array_equal(again.score_samples(noisy(3, 1), labels=[0, 1, 1]), found)
+
+
+def test_a_file_has_all_parameters_but_the_path_of_the_checkpoint(tmp_path: Path) -> None:
+    model = small(max_steps=2, checkpoint=tmp_path / "run.safetensors", dropout=0.1)
+    model.fit(bands(20)).save(tmp_path / "m.nits")
+    again = nits.load(tmp_path / "m.nits")
+    assert again.get_params() == {**model.get_params(), "checkpoint": None}
+    assert str(tmp_path).encode() not in (tmp_path / "m.nits").read_bytes()
+
+
+CHECKS = (  # those of scikit-learn that need no data, which would be tables
+    "estimator_cloneable",
+    "estimator_tags_renamed",
+    "valid_tag_types",
+    "estimator_repr",
+    "no_attributes_set_in_init",
+    "do_not_raise_errors_in_init_or_set_params",
+    "mixin_order",
+    "parameters_default_constructible",
+    "get_params_invariance",
+    "set_params",
+)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_scikit_learns_contract(name: str) -> None:
+    getattr(estimator_checks, f"check_{name}")("NITSImages", small())
+
+
+def test_a_clone_has_the_parameters_and_nothing_learned(fitted: NITSImages) -> None:
+    again = clone(fitted)
+    assert again.get_params() == fitted.get_params()
+    assert not hasattr(again, "model_")
+    assert again.set_params(levels=9).levels == 9
+    assert fitted.levels == 250
+
+
+def test_what_is_not_fitted_says_so(tmp_path: Path) -> None:
+    asked: dict[str, tuple[Any, ...]] = {
+        "score_samples": (bands(2),),
+        "score": (bands(2),),
+        "bits_per_dim": (bands(2),),
+        "surprise": (bands(2),),
+        "sample": (1,),
+        "complete": (bands(2), np.ones((6, 5), bool)),
+        "save": (tmp_path / "m.nits",),
+    }
+    for method, arguments in asked.items():
+        with pytest.raises(NotFittedError, match="This NITSImages instance is not fitted yet"):
+            getattr(small(), method)(*arguments)
+    model = small(size="huge")
+    with pytest.raises(ValueError, match="size must be one of"):
+        model.fit(bands(4))
+    with pytest.raises(NotFittedError):
+        model.sample(1)
+
+
+def test_fitting_sets_only_what_ends_in_an_underscore(fitted: NITSImages) -> None:
+    learned = set(vars(fitted)) - set(fitted.get_params())
+    assert learned == {"shape_", "classes_", "model_", "history_", "held_out_"}
+
+
+def test_it_goes_through_scikit_learns_tools(fitted: NITSImages) -> None:
+    images = bands(40)
+    assert fitted.score(images) == pytest.approx(fitted.score_samples(images).mean())
+    labels = np.arange(40) % 2
+    assert len(cross_val_score(small(max_steps=2), images, labels, cv=2)) == 2
+    search = GridSearchCV(small(max_steps=2), {"pnn": [(2,), (3,)]}, cv=2).fit(images)
+    assert search.best_params_["pnn"] in ((2,), (3,))
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.score_samples(images), fitted.score_samples(images))
 
 
 def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
@@ -189,9 +288,7 @@ def test_other_mistakes_get_a_sentence(fitted: NITSImages) -> None:
             small(**change).fit(bands(4))
     with pytest.raises(ValueError, match="at least 2"):
         small().fit(bands(1))
-    with pytest.raises(ValueError, match="has not been fitted"):
-        small().sample(1)
-    with pytest.raises(ValueError, match="fitted with no labels, but got some"):
+    with pytest.raises(ValueError, match="fitted without labels, but got some"):
         fitted.sample(2, labels=[0, 1])
     lower = np.zeros((6, 5), bool)
     lower[3:] = True

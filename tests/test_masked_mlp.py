@@ -1,14 +1,17 @@
 """The masked MLP: its block product is the masked dense one, its stepper is its forward pass, masks hold."""
 
 import copy
+import pickle
 from collections.abc import Callable
 from unittest import mock
 
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from nits.weights import Independent, MaskedMLP, masks
+from nits.weights.activations import NAMES, Activation, name_of, named
 from nits.weights.block_linear import BlockLinear
 from registry import seeded
 
@@ -23,7 +26,9 @@ SHAPES = {
 each_shape = pytest.mark.parametrize("shape", SHAPES)
 
 
-def network(shape: str, dropout: float = 0.0, activation: str = "relu") -> MaskedMLP:
+def network(
+    shape: str, dropout: float = 0.0, activation: Activation = functional.relu
+) -> MaskedMLP:
     inputs, outputs, context = SHAPES[shape]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
@@ -103,8 +108,8 @@ def test_network_is_the_masked_dense_network(shape: str) -> None:
 
 
 @each_shape
-@pytest.mark.parametrize("activation", ["relu", "silu", "gelu"])
-def test_stepper_is_the_forward_pass(shape: str, activation: str) -> None:
+@pytest.mark.parametrize("activation", [*NAMES.values(), torch.tanh])
+def test_stepper_is_the_forward_pass(shape: str, activation: Activation) -> None:
     model = network(shape, activation=activation)
     features, context = some_input(model, 9)
     with torch.no_grad():
@@ -179,13 +184,49 @@ def test_weights_start_masked_with_the_variance_asked_for() -> None:
 
 def test_activations_differ() -> None:
     x, _ = some_input(network("plain"), 9)
-    found = [network("plain", activation=activation)(x) for activation in ("relu", "silu", "gelu")]
+    found = [network("plain", activation=function)(x) for function in NAMES.values()]
     assert not any(torch.allclose(found[i], found[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
 
 
-def test_an_unknown_activation_is_refused() -> None:
-    with pytest.raises(ValueError, match="one of relu, silu, gelu, but is 'tanh'"):
-        network("plain", activation="tanh")
+def test_the_activation_is_a_relu_by_default() -> None:
+    x, _ = some_input(network("plain"), 9)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        model = MaskedMLP(*SHAPES["plain"], hidden=22, blocks=2).double()
+    expected = copy.deepcopy(model)
+    expected.activation = torch.relu
+    assert torch.equal(model(x), expected(x))
+
+
+def test_the_name_of_an_activation_is_refused() -> None:
+    message = "activation must be a function, but is 'relu'; pass one such as torch.nn.functional"
+    with pytest.raises(TypeError, match=message):
+        network("plain", activation="relu")  # type: ignore[arg-type]
+
+
+def test_activations_have_names() -> None:
+    assert [name_of(functional.relu), name_of(functional.silu), name_of(functional.gelu)] == [
+        "relu",
+        "silu",
+        "gelu",
+    ]
+    assert all(named(name_of(function)) is function for function in NAMES.values())
+
+
+def test_an_activation_without_a_name_cannot_be_saved() -> None:
+    message = "can be saved with the activation relu, silu, gelu of torch.nn.functional, but has"
+    with pytest.raises(ValueError, match=message):
+        name_of(torch.tanh)
+    with pytest.raises(ValueError, match="one of the names relu, silu, gelu, but has 'tanh'"):
+        named("tanh")
+
+
+@pytest.mark.parametrize("function", [*NAMES.values(), torch.tanh])
+def test_a_network_with_any_activation_can_be_copied(function: Activation) -> None:
+    x, _ = some_input(network("plain"), 9)
+    model = network("plain", activation=function)
+    for same in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert torch.equal(same(x), model(x))
 
 
 def test_dropout_acts_in_training_only() -> None:

@@ -15,7 +15,7 @@ from models import variants
 from models.normalized import NormalizedMLP, normalized
 
 import nits
-from nits.training.recipe import Budget, Cosine
+from nits.training.recipe import Budget
 from nits.training.rows import Rows
 from nits.weights.block_linear import BlockLinear
 
@@ -31,7 +31,7 @@ def data() -> np.ndarray:
 def test_every_way_to_train_learns_and_keeps_the_masks(name: str, data: np.ndarray) -> None:
     torch.manual_seed(0)
     model = nits.NITS.mlp([nits.heads.Continuous(-5, 5, (8,), 8)] * 3, hidden=16, blocks=1)
-    recipe = nits.Recipe(batch_size=100, schedule=Cosine(1, 1.0))
+    recipe = nits.Recipe(batch_size=100, schedule=nits.Cosine(1, 1.0))
     with torch.no_grad():
         before = float(model.log_prob(torch.from_numpy(data[800:])).mean())
     history = variants.fit(name, model, (data[:800], data[800:]), recipe, 0.03, 0)

@@ -10,11 +10,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+import nits
+from nits.training.optimizers import Optimizer
+
 Rows = NDArray[np.float32]
 Values = NDArray[np.float64]
 Settings = dict[str, Any]
 
 T = TypeVar("T")
+
+OPTIMIZERS: dict[str, Optimizer] = {"adamw": nits.AdamW(), "schedule-free": nits.ScheduleFree()}
+"""The optimizers, by the names that settings have for them."""
 
 LOOKS = 25
 """Looks at validation during a run, as in `nits.fit`."""

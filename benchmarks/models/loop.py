@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.fitted import LOOKS, Clock, Rows
-from nits.training.recipe import SCHEDULE_FREE, Constant, Cosine, Schedule
+from nits.training.schedules import Constant, Cosine, Schedule
 
 SCORED_AT_ONCE = 4096
 MAX_SKIPPED = 50
@@ -40,7 +40,7 @@ class Loop(ABC):
         self.batch = min(recipe.batch_size, len(train))
         self.per_epoch = max(1, len(train) // self.batch)
         self.rng = np.random.default_rng(seed)
-        self.free = recipe.optimizer == SCHEDULE_FREE
+        self.free = recipe.optimizer == "schedule-free"
         self.schedule: Schedule = Constant(recipe.warmup) if self.free else Cosine(recipe.warmup)
         self.step = self.skipped = 0
         self.best = -math.inf

@@ -17,6 +17,7 @@ from models.fitted import Clock, Rows, Settings, chunks, taken
 from models.nits_training import FittedNITS, mixed, train
 from models.normalized import NORMALIZED, normalized
 from nits.datasets import Split
+from nits.weights.activations import named
 from nits.weights.block_linear import BlockLinear
 
 WIDENED = 0.02
@@ -60,7 +61,7 @@ def build(ends: tuple[list[float], list[float]], settings: Settings) -> nits.NIT
         blocks=shape.blocks,
         dropout=shape.dropout,
         order=shape.order or None,
-        activation="relu" if norms else shape.activation,
+        activation=named("relu" if norms else shape.activation),
     )
     return normalized(model) if norms else model
 

@@ -11,11 +11,11 @@ import torch
 
 import nits
 from models import variants
-from models.fitted import Clock, Fitted, Rows, Settings, Values, chunks, taken
+from models.fitted import OPTIMIZERS, Clock, Fitted, Rows, Settings, Values, chunks, taken
 from nits.datasets import Split
 from nits.training.likelihood import start_from_data
-from nits.training.recipe import ADAMW, Cosine, Schedule
 from nits.training.rows import Rows as TrainingRows
+from nits.training.schedules import Cosine, Schedule
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "out" / "benchmarks"
 SCORED_AT_ONCE = 8192
@@ -43,7 +43,7 @@ class Training:
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
-            optimizer=ADAMW if self.optimizer in variants.VARIANTS else self.optimizer,
+            optimizer=OPTIMIZERS.get(self.optimizer, nits.AdamW()),
             schedule=schedule,
             average=self.average,
             clip=self.clip,

@@ -10,13 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from models.fitted import VALIDATION_ROWS, Clock, Fitted, Rows, Settings, Values, chunks, taken
+from models.fitted import (
+    OPTIMIZERS,
+    VALIDATION_ROWS,
+    Clock,
+    Fitted,
+    Rows,
+    Settings,
+    Values,
+    chunks,
+    taken,
+)
 from models.loop import SCORED_AT_ONCE, Loop, Recipe
 from nits.datasets import Split
 from nits.training import memory, subnormal
-from nits.training.schedule_free import ScheduleFree
 
 LogProb = Callable[[nn.Module, Tensor], Tensor]
 
@@ -30,15 +38,15 @@ class TorchLoop(Loop):
         super().__init__(train, recipe, seed)
         self.model, self.log_prob = model, log_prob
         self.average = copy.deepcopy(model).eval()
-        self.optimizer = self._optimizer()
+        self.weights, self.averages = list(model.parameters()), list(self.average.parameters())
+        self.method = OPTIMIZERS[recipe.optimizer]
+        self.optimizer = self.method.build(
+            self.weights,
+            self.averages,
+            rate=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+        )
         self.best_state = self.average.state_dict()
-
-    def _optimizer(self) -> torch.optim.Optimizer:
-        weights, averages = list(self.model.parameters()), list(self.average.parameters())
-        rate, decay = self.recipe.learning_rate, self.recipe.weight_decay
-        if self.free:
-            return ScheduleFree(weights, averages, lr=rate, weight_decay=decay)
-        return torch.optim.AdamW(weights, lr=rate, weight_decay=decay, fused=True)
 
     def take(self, rows: Rows, rate: float, decay: float) -> bool:
         """Takes one step, unless its loss or gradient is not finite."""
@@ -51,10 +59,7 @@ class TorchLoop(Loop):
         if not (math.isfinite(float(loss.detach())) and math.isfinite(float(norm))):
             return False
         self.optimizer.step()
-        if not self.free:
-            averages, weights = list(self.average.parameters()), list(self.model.parameters())
-            with torch.no_grad():
-                get_ema_multi_avg_fn(decay)(averages, weights, None)
+        self.method.move_average(self.averages, self.weights, decay)
         return True
 
     def mean(self, rows: Rows) -> float:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import nits
-from models.fitted import Settings
+from models.fitted import OPTIMIZERS, Settings
 from nits.datasets import Split
 from nits.tables import defaults
-from nits.training.recipe import SCHEDULE_FREE, Cosine
+from nits.training.schedules import Cosine
 
 
 def settings(split: Split) -> Settings:
     """Returns the estimator's defaults for the training rows; the minutes take the place of its steps."""
     plan = defaults.plan(*split.train.shape)
-    recipe, free = nits.Recipe(), plan.optimizer == SCHEDULE_FREE
+    recipe = nits.Recipe()
+    (optimizer,) = (name for name, value in OPTIMIZERS.items() if value == plan.optimizer)
     return {
         "model": "nits-mlp",
         "source": "ours: the defaults of NITSDensity",
@@ -25,12 +26,12 @@ def settings(split: Split) -> Settings:
         "dropout": plan.dropout,
         "activation": "relu",
         "order": [],
-        "optimizer": plan.optimizer,
+        "optimizer": optimizer,
         "batch_size": plan.batch_size,
         "learning_rate": plan.learning_rate,
         "weight_decay": recipe.weight_decay,
         "warmup": Cosine().warmup,
-        "floor": 1.0 if free else Cosine().floor,
+        "floor": 1.0 if optimizer == "schedule-free" else Cosine().floor,
         "average": recipe.average,
         "clip": recipe.clip,
         "patience": recipe.patience,

@@ -13,7 +13,7 @@ from models.fitted import Rows
 from nits import NITS, Recipe
 from nits.training import memory, subnormal
 from nits.training.history import History
-from nits.training.loop import Run
+from nits.training.loop import Loop
 from nits.training.progress import Bar
 from nits.training.recipe import Budget
 from nits.training.rows import Rows as TrainingRows
@@ -28,7 +28,7 @@ MOMENTUM = 0.95
 """Muon's."""
 
 
-class WithMuon(Run):
+class WithMuon(Loop):
     """Muon (Jordan et al., 2024) for the inner matrices, in steps as large as AdamW's; AdamW for the rest."""
 
     def prepare(self, compile_: bool | None, resume: Any) -> None:
@@ -83,7 +83,7 @@ def orthogonal(matrix: Tensor) -> Tensor:
     return x
 
 
-class Growing(Run):
+class Growing(Loop):
     """A batch that grows as the budget is used up, the recipe's size in the middle."""
 
     read, size, begun = 0, 0, 0
@@ -109,7 +109,7 @@ class Growing(Run):
         self.history.epoch[-1] = self.read / len(self.train)
 
 
-VARIANTS: dict[str, type[Run]] = {  # by what the settings call the optimizer
+VARIANTS: dict[str, type[Loop]] = {  # by what the settings call the optimizer
     "muon": WithMuon,
     "adamw, growing batch": Growing,
 }
@@ -121,11 +121,11 @@ def fit(
     """Trains as `nits.fit` does by the clock, on training and validation rows; without checkpoints."""
     train, held_out = (within(model, checked(model, TrainingRows(rows))) for rows in data)
     with Bar() as reporter, memory.kept(), subnormal.flushed():
-        run = VARIANTS[variant](model, train, held_out, recipe, Budget(max_minutes=minutes), seed)
-        run.prepare(None, None)
-        run.loop(reporter, None, math.inf)
-        run.finish()
-    return run.history
+        loop = VARIANTS[variant](model, train, held_out, recipe, Budget(max_minutes=minutes), seed)
+        loop.prepare(None, None)
+        loop.run(reporter, None, math.inf)
+        loop.finish()
+    return loop.history
 
 
 def within(model: NITS, rows: TrainingRows) -> TrainingRows:

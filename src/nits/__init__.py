@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nits import heads, weights
+    from nits import datasets, heads, images, weights
     from nits.images.dequantized import Dequantized
     from nits.images.estimator import NITSImages
     from nits.model.joint import NITS
@@ -19,24 +19,34 @@ if TYPE_CHECKING:
     from nits.pnn.plain import parameters as pnn_parameters
     from nits.tables.estimator import NITSDensity
     from nits.training.fit import fit
-    from nits.training.recipe import Constant, Cosine, Plateau, Recipe
+    from nits.training.history import History
+    from nits.training.optimizers import AdamW, ScheduleFree
+    from nits.training.recipe import Recipe
+    from nits.training.rows import Rows
+    from nits.training.schedules import Constant, Cosine, Plateau
 
 __version__ = "0.1.0"
 __all__ = [
     "NITS",
     "PNN",
+    "AdamW",
     "Constant",
     "Cosine",
     "Dequantized",
+    "History",
     "Mixture",
     "NITSDensity",
     "NITSImages",
     "Plateau",
     "QuantizedPNN",
     "Recipe",
+    "Rows",
+    "ScheduleFree",
     "Whitened",
+    "datasets",
     "fit",
     "heads",
+    "images",
     "load",
     "pnn_parameters",
     "save",
@@ -46,15 +56,19 @@ __all__ = [
 _PLACES = {
     "NITS": "model.joint",
     "PNN": "pnn.distributions",
-    "Constant": "training.recipe",
-    "Cosine": "training.recipe",
+    "AdamW": "training.optimizers",
+    "Constant": "training.schedules",
+    "Cosine": "training.schedules",
     "Dequantized": "images.dequantized",
+    "History": "training.history",
     "Mixture": "model.mixture",
     "NITSDensity": "tables.estimator",
     "NITSImages": "images.estimator",
-    "Plateau": "training.recipe",
+    "Plateau": "training.schedules",
     "QuantizedPNN": "pnn.binned",
     "Recipe": "training.recipe",
+    "Rows": "training.rows",
+    "ScheduleFree": "training.optimizers",
     "Whitened": "model.whitened",
     "fit": "training.fit",
     "load": "persistence",

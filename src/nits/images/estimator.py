@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from nits import checks
@@ -24,7 +26,7 @@ from nits.training.rows import Rows
 from nits.weights import SIZES, ConvSize
 
 HELD_OUT = 1000
-"""Images that are held out at most: looking at one costs a third of learning from it."""
+"""The most images that are held out: to score one costs a third of a training step on it."""
 
 SCORED_AT_ONCE = 256
 EPOCHS = 20
@@ -32,20 +34,23 @@ PIXELS_PER_STEP = 8192
 RATE_TIMES_FILTERS = 0.16
 
 
-class NITSImages:
-    """The exact probability of 8-bit images, pixel by pixel from the top left; grey or RGB, all of one size.
+class NITSImages(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """The exact probability of 8-bit images, grey or RGB, all of one size, pixel by pixel.
+
+    It keeps scikit-learn's contract, with images in place of X and labels in place of y.
 
     size: "tiny", "small", "paper-bsds300", "paper-cifar10", or a `nits.weights.ConvSize`.
-    pnn: Hidden layers of each channel's PNN; one layer, such as (10,), is PixelCNN++'s mixture of
-        logistics.
-    dequantize: "uniform" models a density of pixels with noise, which bounds the probability; None is exact.
-    levels: How many values a channel has, 0 … levels − 1; 256 if pixels have noise.
-    dropout: Instead of the size's own.
+    pnn: Hidden layers of each channel's PNN. The paper's 16 × 16, which heads have by default, would
+        double the cost of a step; one layer, such as (10,), is PixelCNN++'s mixture of logistics.
+    dequantize: None for exact probabilities, or "uniform": a density of pixels with noise, which
+        gives a bound on the probability.
+    levels: Values that a channel can have, 0 … levels − 1; 256 if pixels have noise.
+    dropout: In place of the size's own.
     batch_size: Images per step; 8 to 32 by default, about 8,000 pixels.
-    learning_rate: The peak of the schedule; 0.16 over the number of filters by default.
-    max_minutes, max_steps: The budget; 20 passes over the images by default.
+    learning_rate: The peak of the schedule; by default 0.16 divided by the number of filters.
+    max_minutes, max_steps: The budget; 20 epochs by default.
     validation_fraction: Share of the images that decide when to stop, at most 1,000.
-    checkpoint: File to write every three minutes; a fit that finds it goes on from there.
+    checkpoint: File to write every three minutes; if it exists, `fit` resumes from it.
     random_state: Seed of everything that is random.
     verbose: Whether to show progress.
     """
@@ -67,19 +72,29 @@ class NITSImages:
         random_state: int | None = None,
         verbose: bool = False,
     ) -> None:
-        self.size, self.pnn, self.dequantize, self.dropout = size, tuple(pnn), dequantize, dropout
+        self.size = size
+        self.pnn = pnn
+        self.dequantize = dequantize
         self.levels = levels
-        self.batch_size, self.learning_rate = batch_size, learning_rate
-        self.max_minutes, self.max_steps = max_minutes, max_steps
-        self.validation_fraction, self.checkpoint = validation_fraction, checkpoint
-        self.random_state, self.verbose = random_state, verbose
+        self.dropout = dropout
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_minutes = max_minutes
+        self.max_steps = max_steps
+        self.validation_fraction = validation_fraction
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, images: Any, labels: Any = None) -> NITSImages:
-        """Learns from images, or a folder's path; with labels, whole numbers, the density given one."""
+        """Learns the probability of images, or of the files in a folder, given as its path.
+
+        labels: Integers, one per image; the probability is then that given the label.
+        """
         pixels = arrays.read(images, levels=self.levels)
         count, *shape = pixels.shape
         if count < 2:
-            raise ValueError(f"images must be at least 2, but there is {count}; add some.")
+            raise ValueError(f"there must be at least 2 images, but there is {count}; add some.")
         self.shape_ = (shape[0], shape[1], shape[2])
         self.classes_ = None if labels is None else np.unique(_labels(labels, count))
         seed = np.random.default_rng(self.random_state).integers(2**31 - 1)
@@ -107,14 +122,14 @@ class NITSImages:
         if self.dequantize not in (None, "uniform"):
             raise ValueError(f'dequantize must be None or "uniform", but is {self.dequantize!r}.')
         if self.dequantize is None:
-            pixel = Quantized(0.0, 1.0, self.levels, self.pnn)
+            pixel = Quantized(0.0, 1.0, self.levels, tuple(self.pnn))
             return NITS.conv(self.shape_, pixel, size=size, context=context)
         if self.levels != LEVELS:
             raise ValueError(
                 f"pixels with noise must have {LEVELS} levels, but have {self.levels}."
             )
-        head = Continuous(0.0, 1.0, self.pnn)
-        return Dequantized(NITS.conv(self.shape_, head, size=size, context=context))
+        real = Continuous(0.0, 1.0, tuple(self.pnn))
+        return Dequantized(NITS.conv(self.shape_, real, size=size, context=context))
 
     @property
     def _classes(self) -> NDArray[Any]:
@@ -154,10 +169,13 @@ class NITSImages:
         return -nats / (self.model_.columns * math.log(2))
 
     def _context(self, labels: Any, count: int) -> Tensor | None:
-        """Returns labels as rows of zeros and a one, shape (N, classes)."""
+        """Returns one-hot labels, shape (N, classes)."""
         if (labels is None) != (self.classes_ is None):
-            have, got = ("no labels", "some") if self.classes_ is None else ("labels", "none")
-            raise ValueError(f"this model was fitted with {have}, but got {got}.")
+            raise ValueError(
+                "this model was fitted without labels, but got some; leave them out."
+                if self.classes_ is None
+                else "this model was fitted with labels, but got none; pass labels=."
+            )
         if labels is None:
             return None
         found = _labels(labels, count)
@@ -165,12 +183,16 @@ class NITSImages:
         if len(unknown):
             known = ", ".join(map(str, self._classes))
             raise ValueError(
-                f"label {unknown[0]} was not there in training, but {known}; leave it out."
+                f"labels must be among those of training, {known}, but one is {unknown[0]}."
             )
         return torch.from_numpy((found[:, None] == self._classes).astype(np.float32))
 
     def score_samples(self, images: Any, labels: Any = None, draws: int = 8) -> NDArray[np.float64]:
-        """Returns log P of each image in nats, shape (N,); with dequantize, a bound by so many draws."""
+        """Returns log P of each image in nats, shape (N,).
+
+        draws: Draws of the noise for each image; with dequantize, the result is a lower bound.
+        """
+        check_is_fitted(self, "model_")
         parts = [
             self._scored(rows, context, draws) for rows, context in self._batches(images, labels)
         ]
@@ -182,8 +204,11 @@ class NITSImages:
                 return self.model_.bound(rows, context, draws)
             return self.model_.log_prob(rows, context)
 
+    def score(self, images: Any, labels: Any = None) -> float:
+        """Returns the mean of log P over the images, in nats; with dequantize, a lower bound."""
+        return float(self.score_samples(images, labels).mean())
+
     def _batches(self, images: Any, labels: Any) -> list[tuple[Tensor, Tensor | None]]:
-        self._check_fitted()
         rows = arrays.rows(arrays.read(images, self.shape_, self.levels))
         context = self._context(labels, len(rows))
         return [
@@ -197,6 +222,7 @@ class NITSImages:
 
     def surprise(self, images: Any, labels: Any = None) -> NDArray[np.float64]:
         """Returns −log₂ P of every pixel given those before it, in the shape of the images."""
+        check_is_fitted(self, "model_")
         with torch.no_grad():
             batches = self._batches(images, labels)
             parts = [self.model_.log_prob_per_column(rows, context) for rows, context in batches]
@@ -205,8 +231,11 @@ class NITSImages:
     def sample(
         self, n_samples: int = 1, random_state: int | None = None, labels: Any = None
     ) -> NDArray[np.uint8]:
-        """Draws images, uint8, shape (n, H, W) or (n, H, W, C); for a model with labels, one for each."""
-        self._check_fitted()
+        """Draws images, uint8, shape (n, H, W) or (n, H, W, C).
+
+        labels: For a model with labels, one for each image to draw.
+        """
+        check_is_fitted(self, "model_")
         checks.positive("n_samples", n_samples)
         context = self._context(labels, n_samples)
         drawn = self.model_.sample(n_samples, context, _seed(random_state))
@@ -215,11 +244,11 @@ class NITSImages:
     def complete(
         self, images: Any, mask: Any, random_state: int | None = None, labels: Any = None
     ) -> NDArray[np.uint8]:
-        """Draws the rest of images from its exact distribution given their first pixels.
+        """Draws the unknown pixels of images from their exact distribution given the known ones.
 
-        mask: True where a pixel is known, shape (H, W): those that come first in reading order.
+        mask: True where a pixel is known, shape (H, W); known pixels come first in reading order.
         """
-        self._check_fitted()
+        check_is_fitted(self, "model_")
         pixels = arrays.read(images, self.shape_, self.levels)
         known = arrays.first_pixels(mask, self.shape_)
         given = arrays.rows(pixels).masked_fill(~known, math.nan)
@@ -236,19 +265,22 @@ class NITSImages:
         """Writes the model to one file; `nits.load` reads it."""
         from nits.images import persistence
 
-        self._check_fitted()
+        check_is_fitted(self, "model_")
         persistence.save(self, path)
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise ValueError("this model has not been fitted; call fit(images) first.")
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.non_deterministic = False
+        return tags
 
 
 def _labels(labels: Any, count: int) -> NDArray[Any]:
     found = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise ValueError(
-            f"labels must be whole numbers, one per image, shape ({count},), but are {found.dtype}, "
+            f"labels must be integers, one per image, shape ({count},), but are {found.dtype}, "
             f"shape {found.shape}."
         )
     return found

@@ -1,4 +1,4 @@
-"""A model of images as one file, in the layout that `nits.model.storage` describes."""
+"""A fitted `NITSImages` as one file, in the layout of `nits.model.storage`."""
 
 from __future__ import annotations
 
@@ -13,29 +13,16 @@ from nits.images.estimator import NITSImages
 from nits.model import storage
 from nits.weights import ConvSize
 
-PARAMETERS = (
-    "pnn",
-    "dequantize",
-    "levels",
-    "dropout",
-    "batch_size",
-    "learning_rate",
-    "max_minutes",
-    "max_steps",
-    "validation_fraction",
-    "random_state",
-    "verbose",
-)
-
 
 def save(estimator: NITSImages, path: str | Path) -> None:
     """Writes a fitted estimator."""
     tensors = {f"model.{name}": t.contiguous() for name, t in estimator.model_.state_dict().items()}
-    size = estimator.size if isinstance(estimator.size, str) else list(estimator.size)
+    parameters = estimator.get_params()
+    del parameters["checkpoint"]  # a path of the machine that trained
     about = {
         "nits": nits.__version__,
         "kind": "images",
-        "parameters": {"size": size, **{name: getattr(estimator, name) for name in PARAMETERS}},
+        "parameters": parameters,
         "shape": list(estimator.shape_),
         "size": list(estimator._size()),
         "classes": None if estimator.classes_ is None else estimator.classes_.tolist(),
@@ -54,7 +41,8 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSImages:
     channels, height, width = about["shape"]
     estimator.shape_ = (channels, height, width)
     estimator.classes_ = None if about["classes"] is None else np.array(about["classes"])
-    estimator.history_, estimator.held_out_ = about["training"], about["held_out"]
+    estimator.history_ = about["training"]
+    estimator.held_out_ = about["held_out"]
     size = ConvSize(*storage.tuples(about["size"]))
     estimator.model_ = estimator._built(size, len(about["classes"] or ()))
     state = {name.removeprefix("model."): t for name, t in tensors.items()}

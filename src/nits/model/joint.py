@@ -14,6 +14,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
+from torch.nn import functional
 
 from nits import checks
 from nits.chunks import slices
@@ -26,6 +27,7 @@ from nits.model.reading import Reading
 from nits.model.steps import HeadSteps
 from nits.weights import CausalConv, ConvSize, Independent, MaskedMLP, Replay, WeightModel
 from nits.weights import description as weights_to_json
+from nits.weights.activations import Activation
 
 
 class NITS(Density):
@@ -67,7 +69,7 @@ class NITS(Density):
         dropout: float = 0.0,
         context: int = 0,
         order: Sequence[int] | None = None,
-        activation: str = "relu",
+        activation: Activation = functional.relu,
     ) -> Self:
         """Returns NITS-MLP: a masked residual MLP as the weight model."""
         heads = real_columns(heads)

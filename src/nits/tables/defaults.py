@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nits.training.recipe import ADAMW, SCHEDULE_FREE
+from nits.training.optimizers import AdamW, Optimizer, ScheduleFree
 
 SIZES = ((2_000, 32), (10_000, 64), (50_000, 128), (1_000_000, 256))
 """Hidden units for tables of up to so many rows."""
@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     dropout: float
     batch_size: int
     learning_rate: float
-    optimizer: str
+    optimizer: Optimizer
     steps: int
 
 
@@ -43,6 +43,6 @@ def plan(rows: int, columns: int) -> Plan:
         dropout=0.1 if rows >= MANY else 0.3,
         batch_size=batch,
         learning_rate=3e-3 if rows >= MANY else 2e-3 if free else 1e-3,
-        optimizer=SCHEDULE_FREE if free else ADAMW,
+        optimizer=ScheduleFree() if free else AdamW(),
         steps=int(min(20_000, max(400, epochs * rows / batch))),
     )

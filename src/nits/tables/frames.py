@@ -34,6 +34,10 @@ class Values:
         found: NDArray[Any] = self.array[~self.missing]
         return found
 
+    def take(self, rows: NDArray[np.int64]) -> Values:
+        """Returns the values at some rows."""
+        return Values(self.array[rows], self.missing[rows], self.dtype)
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -44,6 +48,10 @@ class Frame:
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def take(self, rows: NDArray[np.int64]) -> Frame:
+        """Returns some rows of the table."""
+        return Frame({name: v.take(rows) for name, v in self.columns.items()}, self.form)
 
 
 def read(table: Any) -> Frame:

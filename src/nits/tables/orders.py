@@ -32,6 +32,11 @@ def positions(
     return greedy(rows)
 
 
+def names_of(keys: Sequence[str | int] | None, names: list[str]) -> list[str]:
+    """Returns the names of columns that are given by their names or their numbers."""
+    return [names[position(key, names)] for key in keys or ()]
+
+
 def position(key: str | int, names: list[str]) -> int:
     """Returns where a column stands, by its name or its number."""
     if isinstance(key, int | np.integer) and 0 <= key < len(names):

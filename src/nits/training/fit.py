@@ -9,7 +9,7 @@ from nits import kernels
 from nits.model.density import Density
 from nits.training import memory, subnormal
 from nits.training.history import History
-from nits.training.loop import Run
+from nits.training.loop import Loop
 from nits.training.progress import Bar, Reporter, Silent
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Array, Rows, checked, inside, refuse_degenerate, split
@@ -55,29 +55,29 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     with Bar() if progress else Silent() as reporter, memory.kept(), subnormal.flushed():
         train, left_out = _inside(model, train, "training", reporter)
         held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
-        run = Run(model, train, held_out, recipe, budget, seed)
-        run.history.outside = left_out
-        run.prepare(resume)
+        loop = Loop(model, train, held_out, recipe, budget, seed)
+        loop.history.outside = left_out
+        loop.prepare(resume)
         place = None if checkpoint is None else Path(checkpoint)
-        with _kernels(run, compile) as ran:
+        with _kernels(loop, compile) as ran:
             try:
-                run.loop(reporter, place, checkpoint_minutes * 60)
+                loop.run(reporter, place, checkpoint_minutes * 60)
             except KeyboardInterrupt:
-                run.history.stopped = "interrupted"
+                loop.history.stopped = "interrupted"
                 reporter.notice("training was interrupted; the model has the best weights so far.")
             if place is not None:
-                run.save(place)
-            run.finish()
-        run.history.kernels = sorted({*run.history.kernels, *ran})
-    return run.history
+                loop.save(place)
+            loop.finish()
+        loop.history.kernels = sorted({*loop.history.kernels, *ran})
+    return loop.history
 
 
-def _kernels(run: Run, wanted: bool | None) -> AbstractContextManager[set[str]]:
+def _kernels(loop: Loop, wanted: bool | None) -> AbstractContextManager[set[str]]:
     """Lets kernels train, unless the user has ruled them out here or by `nits.kernels`."""
     if wanted is False:
         return kernels.using(native=False, compiled=False, training=True)
     ruled_out = kernels.current().compiled is False
-    pays = run.worth_compiling() if wanted is None else wanted
+    pays = loop.worth_compiling() if wanted is None else wanted
     return kernels.using(compiled=pays and not ruled_out, training=True)
 
 

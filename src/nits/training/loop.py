@@ -10,16 +10,14 @@ from typing import Any
 
 import torch
 from torch.nn.utils import clip_grad_norm_
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from nits.model.density import Density
 from nits.training import checkpoint as files
 from nits.training.history import History
 from nits.training.likelihood import log_likelihood, mean_log_likelihood, start_from_data
 from nits.training.progress import Reporter
-from nits.training.recipe import SCHEDULE_FREE, Budget, Recipe
+from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Batch, Rows, shuffled
-from nits.training.schedule_free import ScheduleFree
 
 VALIDATION_ROWS = 16384
 """Validation rows looked at during training; all of them are at its end."""
@@ -34,7 +32,7 @@ WORTH_COMPILING = 1.5e9
 """PNN weights evaluated in a run from which the kernels' compile time pays for itself."""
 
 
-class Run:
+class Loop:
     """The state of one training run: what a checkpoint holds."""
 
     def __init__(
@@ -63,17 +61,15 @@ class Run:
         self.average = copy.deepcopy(self.model).eval()
         self.parameters = list(self.model.parameters())
         self.averages = list(self.average.parameters())
-        self.optimizer = self._optimizer()
+        self.optimizer = self.recipe.optimizer.build(
+            self.parameters,
+            self.averages,
+            rate=self.recipe.learning_rate,
+            weight_decay=self.recipe.weight_decay,
+        )
         self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
         if resume is not None:
             self.load(Path(resume))
-
-    def _optimizer(self) -> torch.optim.Optimizer:
-        rate, decay = self.recipe.learning_rate, self.recipe.weight_decay
-        if self.recipe.optimizer == SCHEDULE_FREE:
-            return ScheduleFree(self.parameters, self.averages, lr=rate, weight_decay=decay)
-        fused = self.parameters[0].device.type in ("cpu", "cuda")
-        return torch.optim.AdamW(self.parameters, lr=rate, weight_decay=decay, fused=fused)
 
     def worth_compiling(self) -> bool:
         """Returns whether torch.compile pays: by the size of the work, so that a run can be repeated."""
@@ -82,7 +78,7 @@ class Run:
         long = self.budget.max_minutes is None or self.budget.max_minutes >= 1
         return long and rows * self.model.weights_per_row > WORTH_COMPILING
 
-    def loop(self, reporter: Reporter, place: Path | None, save_every: float) -> None:
+    def run(self, reporter: Reporter, place: Path | None, save_every: float) -> None:
         """Trains until the budget is used up or validation has stalled for too long."""
         self.model.train()
         begun, self.resumed = time.monotonic(), self.seconds
@@ -152,12 +148,9 @@ class Run:
             )
 
     def _average(self) -> None:
-        """Moves the average towards the weights; at first faster, so that it forgets where they started."""
-        if self.recipe.optimizer == SCHEDULE_FREE:  # which has done so itself
-            return
+        """Moves the average towards the weights, faster at first, to forget where they started."""
         decay = min(self.recipe.average, self.step / (self.step + 10))
-        with torch.no_grad():
-            get_ema_multi_avg_fn(decay)(self.averages, self.parameters, None)
+        self.recipe.optimizer.move_average(self.averages, self.parameters, decay)
 
     def _next_batch(self) -> Batch:
         epoch, position = divmod(self.step, self.per_epoch)

@@ -1,66 +1,11 @@
-"""How training runs: the recipe's numbers and the learning-rate schedules."""
+"""How training runs: the recipe's numbers and the budget."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
-ADAMW, SCHEDULE_FREE = "adamw", "schedule-free"
-"""Optimizers, by what a recipe calls them."""
-
-
-class Schedule(Protocol):
-    """A learning-rate schedule: a factor between 0 and 1."""
-
-    def factor(self, step: int, progress: float, validation: list[float]) -> float:
-        """Returns the factor at a step, when a share `progress` of the budget is used up.
-
-        validation: Validation log-likelihoods so far, best last if all goes well.
-        """
-
-
-@dataclass(frozen=True)
-class Cosine:
-    """Linear warm-up over the first steps, then half a cosine down to `floor` at the end of the budget."""
-
-    warmup: int = 100
-    floor: float = 0.0
-
-    def factor(self, step: int, progress: float, validation: list[float]) -> float:
-        """Returns floor + (1 − floor) (1 + cos π p) / 2, and less during warm-up."""
-        cosine = (1 + math.cos(math.pi * min(max(progress, 0.0), 1.0))) / 2
-        return min(1.0, (step + 1) / self.warmup) * (self.floor + (1 - self.floor) * cosine)
-
-
-@dataclass(frozen=True)
-class Constant:
-    """Linear warm-up over the first steps, then the same rate to the end."""
-
-    warmup: int = 100
-
-    def factor(self, step: int, progress: float, validation: list[float]) -> float:
-        """Returns 1, and less during warm-up."""
-        return min(1.0, (step + 1) / self.warmup)
-
-
-@dataclass(frozen=True)
-class Plateau:
-    """Linear warm-up, then a cut by `cut` whenever `patience` evaluations brought no better validation."""
-
-    warmup: int = 100
-    cut: float = 0.5
-    patience: int = 3
-
-    def factor(self, step: int, progress: float, validation: list[float]) -> float:
-        """Returns cut to the power of how often validation stalled, and less during warm-up."""
-        best, waited, cuts = -math.inf, 0, 0
-        for value in validation:
-            waited = 0 if value > best else waited + 1
-            best = max(best, value)
-            if waited >= self.patience:
-                cuts, waited = cuts + 1, 0
-        return float(min(1.0, (step + 1) / self.warmup) * self.cut**cuts)
+from nits.training.optimizers import AdamW, Optimizer
+from nits.training.schedules import Schedule
 
 
 @dataclass(frozen=True)
@@ -68,26 +13,24 @@ class Recipe:
     """The numbers of a training run; the defaults are what reached a given likelihood soonest.
 
     batch_size: Rows per step; all of them if there are fewer.
-    learning_rate: The peak of the schedule; "schedule-free" wants about twice as much as "adamw".
+    learning_rate: The peak of the schedule; `ScheduleFree` wants about twice as much as `AdamW`.
     weight_decay: AdamW's.
-    optimizer: "adamw", or "schedule-free": with an average of its own, so that it need not know when training
-        ends.
+    optimizer: `nits.AdamW()`, or `nits.ScheduleFree()`, which need not know when training ends.
     schedule: `Cosine`, `Constant` or `Plateau`, or anything with their method; by default the
-    first, with
-        "schedule-free" the second.
-    average: For "adamw", decay per step of the weights' average, which is what `fit` returns; 0 for
-        none.
+        optimizer's own.
+    average: For `AdamW`, decay per step of the average of the weights, which is what `fit` returns;
+        0 for no average.
     clip: Largest norm of the gradient.
     patience: Evaluations without a better validation likelihood before training stops early.
     start_from_data: Whether the weights start where each column follows its own distribution.
-    hide: Share of the entries of optional columns that later columns are not told at a step, so
-        that they learn to do without.
+    hide: Share of the entries of optional columns that are hidden from later columns at a step, so
+        that these learn to do without them.
     """
 
     batch_size: int = 1024
     learning_rate: float = 3e-3
     weight_decay: float = 1e-5
-    optimizer: str = ADAMW
+    optimizer: Optimizer = field(default_factory=AdamW)
     schedule: Schedule | None = None
     average: float = 0.999
     clip: float = 5.0
@@ -96,22 +39,23 @@ class Recipe:
     hide: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.optimizer not in (ADAMW, SCHEDULE_FREE):
-            raise ValueError(
-                f"optimizer must be {ADAMW!r} or {SCHEDULE_FREE!r}, but is {self.optimizer!r}; take one."
+        if not isinstance(self.optimizer, Optimizer):
+            raise TypeError(
+                f"optimizer must be an object, but is {self.optimizer!r}; "
+                "pass nits.AdamW() or nits.ScheduleFree()."
             )
         if not 0 <= self.hide < 1:
             raise ValueError(f"hide must be a share in [0, 1), but is {self.hide!r}; 0.1 is usual.")
 
     def rate(self, step: int, progress: float, validation: list[float]) -> float:
         """Returns the learning rate at a step; see `Schedule.factor`."""
-        schedule = self.schedule or (Constant() if self.optimizer == SCHEDULE_FREE else Cosine())
+        schedule = self.schedule or self.optimizer.schedule()
         return self.learning_rate * schedule.factor(step, progress, validation)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """When training ends: after so many epochs, steps or minutes, whichever comes first."""
+    """When training ends: at a number of epochs, steps or minutes, whichever comes first."""
 
     max_epochs: int | None = None
     max_steps: int | None = None

@@ -155,16 +155,25 @@ def inside(model: Density, rows: Rows) -> Tensor:
 
 
 def split(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:
-    """Returns training and validation rows, drawn at random; no validation rows if there are too few."""
+    """Returns training and validation rows, drawn at random; None if there are too few of these."""
+    train, held_out = parted(len(rows), fraction, seed)
+    return (rows.subset(train), rows.subset(held_out)) if len(held_out) else (rows, None)
+
+
+def parted(count: int, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Returns the positions of the training rows and of the validation rows among all of them.
+
+    Positions are drawn at random; if there are too few rows, all are training rows, in order.
+    """
     if not 0 <= fraction < 1:
         raise ValueError(
             f"validation must be rows or a share in [0, 1), but is {fraction}; 0.1 is usual."
         )
-    count = int(len(rows) * fraction)
-    if count < 1 or len(rows) - count < 2:
-        return rows, None
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
-    return rows.subset(order[count:]), rows.subset(order[:count])
+    held_out = int(count * fraction)
+    if held_out < 1 or count - held_out < 2:
+        return torch.arange(count), torch.arange(0)
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    return order[held_out:], order[:held_out]
 
 
 def shuffled(count: int, seed: int, epoch: int) -> Tensor:

@@ -28,7 +28,7 @@ SMALLEST = 1e-8
 """Added to √v."""
 
 
-class ScheduleFree(torch.optim.Optimizer):
+class ScheduleFreeAdamW(torch.optim.Optimizer):
     """Steps parameters y, and keeps the average x in the parameters of another model.
 
     parameters, averages: Of the two models, which are equal to begin with.

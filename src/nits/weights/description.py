@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from nits.heads import Head
+from nits.weights import activations
 from nits.weights.causal_conv import CausalConv, ConvSize
 from nits.weights.independent import Independent
 from nits.weights.masked_mlp import MaskedMLP
@@ -43,7 +44,7 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
             hidden=about["hidden"],
             blocks=about["blocks"],
             dropout=about["dropout"],
-            activation=about["activation"],
+            activation=activations.named(about["activation"]),
         )
     if about["kind"] == "causal_conv":
         channels, height, width = about["shape"]

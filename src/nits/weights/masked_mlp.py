@@ -10,7 +10,7 @@ multiplies no block of zeros.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -18,7 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nits.weights import masks
+from nits.weights import activations, masks
+from nits.weights.activations import Activation
 from nits.weights.block_linear import BlockLinear, relu_gain
 from nits.weights.dropout import dropout
 from nits.weights.mlp_stepper import MLPStepper
@@ -31,13 +32,6 @@ be fast."""
 BLOCKS_OF_OUTPUTS = 8
 """The same for the last matrix, which has many more rows."""
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": functional.relu,
-    "silu": functional.silu,
-    "gelu": functional.gelu,
-}
-"""Functions between the layers, by name."""
-
 
 class MaskedMLP(WeightModel):
     """Residual blocks h ← h + W₂ a(W₁ a(h)), masked so that θ_i depends on x_1 … x_{i−1} only.
@@ -46,7 +40,8 @@ class MaskedMLP(WeightModel):
     hidden: Units of each hidden layer.
     blocks: Residual blocks.
     dropout: Probability of dropping a unit inside a block.
-    activation: The function a: relu, silu or gelu.
+    activation: The function a, elementwise: `torch.nn.functional.relu`, silu, gelu or any other. One
+        that mixes units would let a column see those after it.
     """
 
     def __init__(  # noqa: PLR0913 - what the network has
@@ -58,7 +53,7 @@ class MaskedMLP(WeightModel):
         hidden: int = 512,
         blocks: int = 4,
         dropout: float = 0.0,
-        activation: str = "relu",
+        activation: Activation = functional.relu,
     ) -> None:
         super().__init__(inputs, outputs, context)
         least = max(len(self.inputs) - (context == 0), 1)
@@ -67,9 +62,11 @@ class MaskedMLP(WeightModel):
                 f"hidden must be at least {least} for every column to be read, but is {hidden}; "
                 "widen it."
             )
-        if activation not in ACTIVATIONS:
-            names = ", ".join(ACTIVATIONS)
-            raise ValueError(f"activation must be one of {names}, but is {activation!r}.")
+        if not callable(activation):
+            raise TypeError(
+                f"activation must be a function, but is {activation!r}; "
+                "pass one such as torch.nn.functional.relu."
+            )
         self.dropout, self.activation = dropout, activation
         self.ranks = ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
         self.first = BlockLinear(ranks, masks.input_ranks(self.inputs), BLOCKS_OF_ROWS)
@@ -104,7 +101,7 @@ class MaskedMLP(WeightModel):
 
     def _active(self, features: Tensor, context: Tensor | None) -> Tensor:
         """Returns a(h) after the residual blocks, which the last layer reads."""
-        act = self.act
+        act = self.activation
         h = self.first(features)
         if context is not None:
             h = h + self.context_weight @ context
@@ -118,12 +115,8 @@ class MaskedMLP(WeightModel):
             "hidden": len(self.ranks),
             "blocks": len(self.inner) // 2,
             "dropout": self.dropout,
-            "activation": self.activation,
+            "activation": activations.name_of(self.activation),
         }
-
-    def act(self, h: Tensor) -> Tensor:
-        """Returns a(h), the function between the layers."""
-        return ACTIVATIONS[self.activation](h)
 
     def stepper(self, n: int, context: Tensor | None = None) -> MLPStepper:
         """Starts the evaluation of n rows column by column; in all it costs one forward pass."""

@@ -54,7 +54,7 @@ class MLPStepper:
         h = self._product(self.model.first, rows, self.read[self.position], self.features)
         if self.context is not None:
             h = h + self.context[rows]
-        layers, act = list(self.model.inner), self.model.act
+        layers, act = list(self.model.inner), self.model.activation
         for index in range(0, len(layers), 2):
             self.active[index][rows] = act(h)
             inner = self._product(layers[index], rows, rows.stop, self.active[index])

@@ -1,0 +1,79 @@
+"""The optimizers a recipe can name: how the weights move, and their average with them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+from nits.training.schedule_free import ScheduleFreeAdamW
+from nits.training.schedules import Constant, Cosine, Schedule
+
+Parameters = Sequence[nn.Parameter]
+
+
+class Optimizer(ABC):
+    """Makes torch's optimizer for a run, and keeps the average of the weights that `fit` returns."""
+
+    @abstractmethod
+    def schedule(self) -> Schedule:
+        """Returns the schedule for recipes that name none."""
+
+    @abstractmethod
+    def build(
+        self, parameters: Parameters, averages: Parameters, *, rate: float, weight_decay: float
+    ) -> torch.optim.Optimizer:
+        """Returns the optimizer of the parameters.
+
+        averages: Parameters of a second model, equal to the first ones; they hold the average.
+        """
+
+    @abstractmethod
+    def move_average(self, averages: Parameters, parameters: Parameters, decay: float) -> None:
+        """Moves the averages after a step, unless the optimizer has done so itself."""
+
+
+@dataclass(frozen=True)
+class AdamW(Optimizer):
+    """AdamW after a cosine, with an exponential moving average of the weights."""
+
+    def schedule(self) -> Schedule:
+        """Returns a cosine that ends with the budget."""
+        return Cosine()
+
+    def build(
+        self, parameters: Parameters, averages: Parameters, *, rate: float, weight_decay: float
+    ) -> torch.optim.Optimizer:
+        """Returns torch's AdamW, in one kernel where the device has one."""
+        fused = parameters[0].device.type in ("cpu", "cuda")
+        return torch.optim.AdamW(parameters, lr=rate, weight_decay=weight_decay, fused=fused)
+
+    def move_average(self, averages: Parameters, parameters: Parameters, decay: float) -> None:
+        """Sets the averages to decay · averages + (1 − decay) · parameters."""
+        with torch.no_grad():
+            get_ema_multi_avg_fn(decay)(list(averages), list(parameters), None)
+
+
+@dataclass(frozen=True)
+class ScheduleFree(Optimizer):
+    """AdamW at a constant rate, with an average that needs no end of training to be planned for.
+
+    It wants about twice the learning rate of `AdamW`; `Recipe.average` is not used.
+    """
+
+    def schedule(self) -> Schedule:
+        """Returns a constant rate after the warm-up."""
+        return Constant()
+
+    def build(
+        self, parameters: Parameters, averages: Parameters, *, rate: float, weight_decay: float
+    ) -> torch.optim.Optimizer:
+        """Returns the optimizer of `nits.training.schedule_free`, which moves the averages too."""
+        return ScheduleFreeAdamW(parameters, averages, lr=rate, weight_decay=weight_decay)
+
+    def move_average(self, averages: Parameters, parameters: Parameters, decay: float) -> None:
+        """Does nothing: the optimizer's step has moved the averages."""
