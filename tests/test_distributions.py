@@ -10,7 +10,7 @@ from torch.distributions import Distribution
 
 from nits import PNN, QuantizedPNN
 from nits.pnn.distributions import uniform
-from test_pnn import SUPPORTS, every_dtype, every_hidden, every_support, weights
+from pnns import SUPPORTS, every_dtype, every_hidden, every_support, weights
 
 inf, nan = math.inf, math.nan
 
