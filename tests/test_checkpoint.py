@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -131,6 +132,9 @@ def test_resume_refuses_another_run(tmp_path: Path) -> None:
         ValueError, match="the checkpoint was made with seed=0, but this run has 1; use the same"
     ):
         nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place, seed=1)
+    other = replace(QUICK, clip=1.0)
+    with pytest.raises(ValueError, match=r"made with recipe=.*clip=5\.0.*this run has .*clip=1\.0"):
+        nits.fit(small(), rows(), max_steps=3, recipe=other, progress=False, resume=place)
     place.write_bytes(place.read_bytes()[:200])
     with pytest.raises(ValueError, match="is not a whole safetensors file"):
         nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place)

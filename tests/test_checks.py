@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nits import PNN, QuantizedPNN, checks, heads
-from test_pnn import weights
+from pnns import weights
 
 inf, nan = math.inf, math.nan
 theta = weights(2).float()

@@ -10,7 +10,7 @@ from PIL import Image
 import nits
 from nits import NITSImages
 from nits.cli.main import main
-from test_image_estimator import bands
+from pictures import bands
 
 
 def run(*argv: object) -> int:

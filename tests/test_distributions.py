@@ -10,7 +10,7 @@ from torch.distributions import Distribution
 
 from nits import PNN, QuantizedPNN
 from nits.pnn.random import uniform
-from test_pnn import SUPPORTS, every_dtype, every_hidden, every_support, weights
+from pnns import SUPPORTS, every_dtype, every_hidden, every_support, weights
 
 inf, nan = math.inf, math.nan
 
@@ -280,5 +280,5 @@ def test_support_of_the_pmf() -> None:
 
 def test_the_last_bin_ends_at_the_end_of_the_support() -> None:
     q = QuantizedPNN(weights(1)[0].float(), 0.1, 0.7, 3)
-    assert q.edge(torch.tensor(0.0)) == q.base.low
-    assert q.edge(torch.tensor(3.0)) == q.base.high
+    assert q.edges(torch.tensor(0.0))[0] == q.base.low
+    assert q.edges(torch.tensor(2.0))[1] == q.base.high

@@ -66,6 +66,10 @@ def test_densities_are_in_the_tables_units() -> None:
     np.testing.assert_allclose(
         a.score_samples(metres), b.score_samples(1000 * metres) + math.log(1000), atol=1e-3
     )
+    assert a.held_out_ is not None
+    assert b.held_out_ is not None
+    assert a.held_out_ == pytest.approx(b.held_out_ + math.log(1000), abs=1e-3)
+    assert a.held_out_ == pytest.approx(a.score(metres), abs=0.3)
 
 
 def test_a_density_integrates_to_one() -> None:
@@ -152,6 +156,24 @@ def test_a_conditional_density(table: Any) -> None:
         ValueError, match="this model needs the columns city, size, member; pass a table"
     ):
         model.sample(3)
+
+
+def test_the_mean_is_the_mean_of_the_density_and_not_its_median() -> None:
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"size": rng.random(800)})
+    frame["cost"] = rng.gamma(0.5, 10 + 50 * frame["size"])
+    model = small(context=["size"], support={"cost": (0.0, math.inf)}, max_steps=60).fit(frame)
+    ask = pandas.DataFrame({"size": [0.2, 0.9], "cost": 0.0})
+    edges = np.geomspace(1e-6, 1e4, 4001)
+    grid = np.sqrt(edges[1:] * edges[:-1])
+    for at, mean, median in zip(
+        ask["size"], model.predict_mean(ask), model.predict_quantiles(ask, [0.5])[:, 0], strict=True
+    ):
+        rows = pandas.DataFrame({"size": at, "cost": grid})
+        mass = np.exp(model.score_samples(rows)) * np.diff(edges)
+        assert mass.sum() == pytest.approx(1, abs=1e-3)
+        assert mean == pytest.approx((mass * grid).sum(), rel=0.03)
+        assert mean > 1.5 * median
 
 
 def test_one_column_must_be_modelled_for_quantiles(fitted: NITSDensity, table: Any) -> None:

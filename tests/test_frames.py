@@ -102,6 +102,21 @@ def test_a_table_comes_back_as_it_was(form: str) -> None:
         )
 
 
+@pytest.mark.parametrize("form", ["pandas", "arrow", "polars"])
+def test_times_of_a_zone_are_read_in_utc_and_come_back_in_it(form: str) -> None:
+    """The clock of Berlin shows half past two twice that night, an hour apart."""
+    utc = ["2024-10-26T12:00", "2024-10-27T00:30", "2024-10-27T01:30"]
+    times = pandas.to_datetime(utc, utc=True).tz_convert("Europe/Berlin")
+    frame = pandas.DataFrame({"time": times})
+    arrow = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    given = {"pandas": frame, "arrow": arrow, "polars": polars.from_arrow(arrow)}[form]
+    read = frames.read(given).columns["time"]
+    assert read.array.tolist() == np.array(utc, "datetime64[ns]").tolist()
+    back = frames.write({"time": read.array}, [read.dtype], form)
+    assert str(back["time"][0]) == str(given["time"][0])
+    assert frames.read(back).columns["time"].array.tolist() == read.array.tolist()
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [

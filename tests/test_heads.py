@@ -8,7 +8,7 @@ import torch
 
 from nits import PNN, QuantizedPNN, pnn_parameters
 from nits.heads import Atoms, Categorical, Continuous, Given, Integer, Quantized, real_columns
-from test_pnn import every_support, weights
+from pnns import every_support, weights
 
 inf, nan = math.inf, math.nan
 QUANTIZED = Quantized(-1.0, 2.0, 16)

@@ -20,7 +20,7 @@ import paper_size
 import tables
 
 from nits.datasets.images import Images
-from test_image_estimator import bands
+from pictures import bands
 
 SMALL = {
     "filters": 5,

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nits import PNN, pnn_parameters
 from nits.pnn import initial
-from test_pnn import every_dtype, every_hidden
+from pnns import every_dtype, every_hidden
 
 inf = math.inf
 

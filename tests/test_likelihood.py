@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 from torch import Tensor
 
 import nits
-from nits.training.likelihood import mean_log_likelihood, start_from_data
+from nits.heads import Continuous
+from nits.training.likelihood import mean_log_likelihood, start_from_data, withheld_entries
 from nits.training.rows import Rows
 from two_columns import rows, small
 
@@ -26,3 +28,20 @@ def _one(column: Tensor) -> nits.NITS:
     model = nits.NITS.independent([nits.heads.Continuous(hidden=(6, 6))])
     start_from_data(model, Rows(column))
     return model
+
+
+def test_some_rows_have_more_hidden_than_others() -> None:
+    """At a rate r uniform on [0, 2 · share], n entries have n r hidden, and the spread of r shows."""
+    n, share, count = 4000, 0.3, 20
+    heads = [Continuous(hidden=(2,), optional=i < count) for i in range(count + 1)]
+    model = nits.NITS.mlp(heads, hidden=32, blocks=0, order=[*range(count, -1, -1)])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        hidden = withheld_entries(model, torch.zeros(n, count + 1), share)
+    assert not hidden[:, count].any()  # the column that may not be missing
+    each = hidden[:, :count].double().sum(1)
+    deviation = 2 * share / 12**0.5
+    within = count * (share - share**2 - deviation**2)  # E[n r (1 − r)]
+    between = (count * deviation) ** 2
+    assert each.mean() == pytest.approx(count * share, rel=0.05)
+    assert each.var() == pytest.approx(within + between, rel=0.1)

@@ -182,6 +182,24 @@ def test_weights_start_masked_with_the_variance_asked_for() -> None:
     assert layer.weight.square().sum(1).mean().sqrt().item() == pytest.approx(0.7, rel=0.05)
 
 
+@pytest.mark.parametrize("blocks", [1, 4, 16])
+def test_residual_blocks_add_a_quarter_of_the_variance_however_many(blocks: int) -> None:
+    """Each adds 1 / (4 blocks) of what comes in: together (1 + 1 / (4 blocks))^blocks − 1."""
+    ratios = []
+    for seed in range(6):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = MaskedMLP((1,) * 8, (2,) * 8, hidden=256, blocks=blocks)
+        seen: dict[str, Tensor] = {}
+        model.first.register_forward_hook(lambda _, x, h, seen=seen: seen.update(before=h))
+        model.last.register_forward_pre_hook(lambda _, x, seen=seen: seen.update(after=x[0]))
+        with torch.no_grad():
+            model(torch.randn(8, 300, generator=seeded(seed)))
+        ratios.append(seen["after"].square().mean() / seen["before"].relu().square().mean())
+    found = float(torch.stack(ratios).mean())
+    assert found == pytest.approx((1 + 0.25 / blocks) ** blocks, rel=0.1)
+
+
 def test_activations_differ() -> None:
     x, _ = some_input(network("plain"), 9)
     found = [network("plain", activation=function)(x) for function in NAMES.values()]

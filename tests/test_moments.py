@@ -8,7 +8,7 @@ import torch
 
 from nits import PNN
 from nits.pnn import initial
-from test_pnn import every_dtype, every_hidden, every_support, weights
+from pnns import every_dtype, every_hidden, every_support, weights
 
 inf = math.inf
 

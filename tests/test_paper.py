@@ -12,7 +12,7 @@ from torch import Tensor
 from nits import PNN, pnn_parameters
 from nits.pnn import initial
 from nits.pnn.initial import from_quantiles
-from test_pnn import every_hidden, every_support, weights
+from pnns import every_hidden, every_support, weights
 
 inf = math.inf
 FALSE_ALARM = 1e-6

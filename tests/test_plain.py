@@ -11,7 +11,8 @@ from nits import PNN
 from nits.pnn import initial, network
 from nits.pnn.plain import LOG_WEIGHT_BOUND, PlainPNN, log_weights, parameters, unpack
 from oracle import ExactPNN
-from test_pnn import HIDDEN, every_dtype, every_hidden, every_support, points, weights
+from pnns import HIDDEN, every_dtype, every_hidden, every_support, weights
+from test_pnn import points
 
 
 def plain_pnn(theta: Tensor, low: float, high: float, hidden: tuple[int, ...]) -> PlainPNN:

@@ -8,36 +8,21 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from nits import PNN, QuantizedPNN, pnn_parameters
+from nits import PNN, QuantizedPNN
 from nits.pnn import network
 from nits.pnn.plain import PlainPNN
 from oracle import ExactPNN
+from pnns import (
+    SUPPORTS,
+    every_dtype,
+    every_hidden,
+    every_scale,
+    every_support,
+    few_and_many,
+    weights,
+)
 
 inf = math.inf
-SUPPORTS = {
-    "[a, b]": (-1.0, 2.0),
-    "[a, ∞)": (-1.0, inf),
-    "(−∞, b]": (-inf, 2.0),
-    "(−∞, ∞)": (-inf, inf),
-}
-HIDDEN = [(8,), (16, 16), (4, 5, 6)]
-every_support = pytest.mark.parametrize(
-    ("low", "high"), list(SUPPORTS.values()), ids=list(SUPPORTS)
-)
-every_dtype = pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.float64], ids=["float32", "float64"]
-)
-every_scale = pytest.mark.parametrize("scale", [1, 10, 100])
-every_hidden = pytest.mark.parametrize("hidden", HIDDEN, ids=str)
-# The full figure of 10,000 θ per case is slow; the fast suite takes fewer.
-few_and_many = pytest.mark.parametrize("n", [150, pytest.param(10_000, marks=pytest.mark.slow)])
-
-
-def weights(
-    n: int, scale: float = 1.0, hidden: tuple[int, ...] = (16, 16), seed: int = 0
-) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return scale * torch.randn(n, pnn_parameters(hidden), generator=generator, dtype=torch.float64)
 
 
 def points(low: float, high: float, shape: tuple[int, ...], scale: float, seed: int = 1) -> Tensor:

@@ -11,7 +11,7 @@ from torch.autograd import gradcheck
 
 from nits import PNN
 from nits.pnn import initial, network, roots
-from test_pnn import SUPPORTS, every_dtype, every_hidden, every_scale, every_support, weights
+from pnns import SUPPORTS, every_dtype, every_hidden, every_scale, every_support, weights
 
 inf = math.inf
 

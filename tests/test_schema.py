@@ -106,6 +106,14 @@ def test_what_the_user_says_goes() -> None:
     assert isinstance(Schema.infer(frame, {"b": "continuous"}).columns[1], Real)
 
 
+def test_a_value_in_a_twentieth_of_the_rows_is_an_atom() -> None:
+    x = np.where(np.arange(N) % 20 == 0, 0.0, np.random.default_rng(1).gamma(2.0, 3.0, N))
+    column = guess("rain", frames.read({"rain": x}).columns["rain"])
+    assert isinstance(column, Real)
+    assert column.atoms == (0.0,)
+    assert "1 values in 5% of the rows have probabilities of their own" in column.reason
+
+
 def test_values_never_leave_a_stated_support() -> None:
     schema = Schema.infer(frames.read({"a": rng.random(100)}), support={"a": (0.0, 1.0)})
     column = schema.columns[0]
