@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nits.weights.dropout import LEVELS, dropout
+from nits.weights.block_linear import LEVELS, dropout
 
 N = 400_000
 

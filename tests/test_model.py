@@ -322,8 +322,8 @@ def test_groups_are_cut_into_pieces_that_stay_in_the_cache() -> None:
     """63 columns of 320 weights, 1,024 rows: two at a time, and the last three; all in order."""
     whole = tuple(blocks.groups([Continuous()] * 63))
     cut = list(blocks.pieces(whole, 1024 * 4))
-    assert [piece.stop - piece.start for piece in cut] == [2] * 30 + [3]
-    assert [piece.start for piece in cut] == list(range(0, 62, 2))
+    assert [piece.columns.stop - piece.columns.start for piece in cut] == [2] * 30 + [3]
+    assert [piece.columns.start for piece in cut] == list(range(0, 62, 2))
     assert sum(piece.weights for piece in cut) == whole[0].weights
     assert list(blocks.pieces(whole, 4)) == list(whole)  # a single row
     alone = tuple(blocks.groups([Continuous()]))

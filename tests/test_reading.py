@@ -8,8 +8,7 @@ import torch
 
 from nits import NITS
 from nits.heads import Categorical, Continuous, Quantized
-from nits.heads.hats import features
-from nits.model.reading import Reading
+from nits.model.reading import Reading, hats
 from nits.training.likelihood import start_from_data
 from nits.training.rows import Rows
 from registry import SMALL, seeded
@@ -20,34 +19,33 @@ SIZE = 0.8 * 5**0.5  # of a hat among five
 def test_hats_share_out_one() -> None:
     knots = torch.tensor([-2.0, -1.9, 0.0, 0.5, 4.0])
     x = torch.linspace(-3, 5, 200)
-    read = features(x, knots)
-    assert read.shape == (6, 200)
-    torch.testing.assert_close(read[0], x)
-    torch.testing.assert_close(read[1:].sum(0), torch.full_like(x, SIZE))
-    assert ((read[1:] > 0).sum(0) <= 2).all()
+    read = hats(x, knots)
+    assert read.shape == (5, 200)
+    torch.testing.assert_close(read.sum(0), torch.full_like(x, SIZE))
+    assert ((read > 0).sum(0) <= 2).all()
 
 
 def test_a_hat_is_one_at_its_own_knot_and_straight_in_between() -> None:
     knots = torch.tensor([-2.0, -1.9, 0.0, 0.5, 4.0])
-    torch.testing.assert_close(features(knots, knots)[1:], SIZE * torch.eye(5))
-    between = features(torch.tensor([0.125]), knots)[1:, 0] / SIZE
+    torch.testing.assert_close(hats(knots, knots), SIZE * torch.eye(5))
+    between = hats(torch.tensor([0.125]), knots)[:, 0] / SIZE
     torch.testing.assert_close(between, torch.tensor([0, 0, 0.75, 0.25, 0]))
 
 
 def test_beyond_the_knots_the_last_hat_stays_up() -> None:
-    read = features(torch.tensor([-9.0, 9.0]), torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0]))[1:] / SIZE
+    read = hats(torch.tensor([-9.0, 9.0]), torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0])) / SIZE
     torch.testing.assert_close(read, torch.eye(5)[:, [0, 4]])
 
 
 def test_knots_that_coincide_give_a_step() -> None:
     knots = torch.tensor([0.0, 1.0, 1.0, 1.0, 2.0])
     x = torch.tensor([0.999, 1.0, 1.001], requires_grad=True)
-    read = features(x, knots)
+    read = hats(x, knots)
     assert torch.isfinite(read).all()
-    assert not torch.equal(read[1:, 0], read[1:, 2])
+    assert not torch.equal(read[:, 0], read[:, 2])
     read.sum().backward()
     assert torch.isfinite(x.grad).all()  # type: ignore[arg-type]
-    assert torch.isfinite(features(x, torch.ones(5))).all()
+    assert torch.isfinite(hats(x, torch.ones(5))).all()
 
 
 @pytest.mark.parametrize("knots", [0, 4])

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from nits.heads.atoms import Atoms
 from nits.heads.categorical import Categorical
 from nits.heads.continuous import Continuous
-from nits.heads.head import Given, Head
+from nits.heads.head import Given, Head, PNNHead
 from nits.heads.integer import Integer
-from nits.heads.pnn_head import PNNHead
 from nits.heads.quantized import Quantized
 
 __all__ = [

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from nits import checks
-from nits.heads import hats
 from nits.heads.continuous import Continuous
 from nits.heads.distribution import AtomsColumn
 from nits.heads.head import Given, Head
@@ -120,18 +119,14 @@ class Atoms(Head):
         drawn = self.rest.from_uniform(rest, inner)
         return torch.where(torch.isnan(x) & ~torch.isnan(u), drawn, x)
 
-    def features(self, x: Tensor, knots: Tensor) -> Tensor:
-        """The value, its hats, and the atoms."""
+    def features(self, x: Tensor) -> Tensor:
+        """The value, and for each atom whether it is that."""
         atoms = self._is_atom(x).movedim(-2, 0).to(x.dtype)
-        return torch.cat([hats.features(x, knots), atoms])
+        return torch.cat([x.unsqueeze(0), atoms])
 
-    def even_knots(self) -> Tensor:
-        """Evenly spread knots."""
-        return self.rest.even_knots()
-
-    def knots_at(self, x: Tensor) -> Tensor:
-        """Knots at quantiles of the values that are no atoms."""
-        return self.rest.knots_at(self._others(x))
+    def hat_values(self, x: Tensor) -> Tensor:
+        """The values that are no atoms."""
+        return self._others(x)
 
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> AtomsColumn:
         """Returns the distribution with weights theta."""

@@ -81,19 +81,11 @@ class Categorical(Head):
         found = (below < u.unsqueeze(-2)).sum(-2).to(u.dtype)
         return found.masked_fill(torch.isnan(u), torch.nan)
 
-    def features(self, x: Tensor, knots: Tensor) -> Tensor:
+    def features(self, x: Tensor) -> Tensor:
         """One for the level that it is and zero for the others, scaled to the size of an ordinary input."""
         level = torch.arange(self.levels, device=x.device).view(-1, *(1 for _ in x.shape))
         found: Tensor = (x == level).to(x.dtype) * self.levels**0.5 + 0 * x
         return found
-
-    def even_knots(self) -> Tensor:
-        """None."""
-        return torch.empty(0)
-
-    def knots_at(self, x: Tensor) -> Tensor:
-        """None."""
-        return x[:0]
 
     def distribution(
         self, theta: Tensor, low: Tensor | float, high: Tensor | float

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from nits import checks
-from nits.heads.pnn_head import PNNHead
+from nits.heads.head import PNNHead
 from nits.pnn import initial
 from nits.pnn.distributions import PNN
 
@@ -37,31 +36,6 @@ class Continuous(PNNHead):
     def kind(self) -> tuple[object, ...]:
         """Continuous heads with the same hidden layers go together."""
         return ("continuous", self.hidden)
-
-    def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
-        """One point: x itself, or the nearest end if it lies outside."""
-        return (self.upper(x, low, high),)
-
-    def upper(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """Returns x itself, or the nearest end if it lies outside."""
-        return torch.minimum(torch.maximum(x, low), high)
-
-    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """Returns whether low ≤ x ≤ high and x is finite."""
-        return (x >= low) & (x <= high) & ~torch.isinf(x)
-
-    def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """The point itself."""
-        return quantile
-
-    def reading(self, x: Tensor) -> Tensor:
-        """The value itself."""
-        return x
-
-    @property
-    def reading_ends(self) -> tuple[float, float]:
-        """The ends of the support."""
-        return self.low, self.high
 
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> PNN:
         """Returns the PNN with weights theta."""

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from nits import kernels
+from nits.pnn.plain import parameters
 from nits.pnn.support import restricted
 
 
@@ -53,7 +55,7 @@ class Head(ABC):
 
     @property
     def inputs(self) -> int:
-        """How many features the weight model reads of a value: see `nits.reading`."""
+        """How many features the weight model reads of a value: see `nits.model.reading`."""
         return self.read + self.optional
 
     @property
@@ -83,7 +85,9 @@ class Head(ABC):
         missing = torch.isnan(x)
         known = x.masked_fill(missing, 0.0) if self.optional else x
         possible = self.possible(known, given.low, given.high)
-        found = restricted(self.log_prob_inside(given, known), known, possible)
+        found = self.log_prob_inside(given, known)
+        if torch.compiler.is_compiling() or not bool(possible.all()):  # in training all are
+            found = restricted(found, known, possible)
         return found.masked_fill(missing, 0.0) if self.optional else found
 
     @abstractmethod
@@ -107,16 +111,17 @@ class Head(ABC):
         """Returns the value at probability u."""
 
     @abstractmethod
-    def features(self, x: Tensor, knots: Tensor) -> Tensor:
-        """Returns what the weight model reads of x, shape (read, *)."""
+    def features(self, x: Tensor) -> Tensor:
+        """Returns what the weight model reads of x besides hats, shape (read − knots, *)."""
 
-    @abstractmethod
-    def even_knots(self) -> Tensor:
-        """Returns the knots before any data, shape (knots,)."""
+    @property
+    def reading_ends(self) -> tuple[float, float]:
+        """The least and the greatest number that the first feature may be: where knots may lie."""
+        return self.low, self.high
 
-    @abstractmethod
-    def knots_at(self, x: Tensor) -> Tensor:
-        """Returns the knots that follow the values x, shape (N,)."""
+    def hat_values(self, x: Tensor) -> Tensor:
+        """Returns which of the values x, shape (N,), on the scale of the first feature, knots follow."""
+        return self.features(x)[0]
 
     @abstractmethod
     def distribution(
@@ -127,3 +132,73 @@ class Head(ABC):
     @abstractmethod
     def initial(self, x: Tensor) -> Tensor:
         """Returns weights, shape (P,), with which the distribution follows the values x, shape (N,)."""
+
+
+class PNNHead(Head):
+    """A column whose value is a point of [low, high] under a PNN, or an interval around one.
+
+    As it stands values are points of the support; heads of intervals say where theirs start and end.
+    """
+
+    hidden: tuple[int, ...]
+
+    @property
+    def weights(self) -> int:
+        """P, the number of weights of the PNN."""
+        return parameters(self.hidden)
+
+    @property
+    def units(self) -> int:
+        """Those of the PNN's first layer."""
+        return self.hidden[0]
+
+    @property
+    def read(self) -> int:
+        """The value and its hats."""
+        return 1 + self.knots
+
+    def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
+        """Returns the points of [low, high] that the likelihood of x is made from: one, or two ends."""
+        return (self.upper(x, low, high),)
+
+    def upper(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns the point of [low, high] up to which the values ≤ x reach."""
+        return torch.minimum(torch.maximum(x, low), high)
+
+    def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns whether low ≤ x ≤ high and x is finite."""
+        return (x >= low) & (x <= high) & ~torch.isinf(x)
+
+    def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Returns the value that a point of the support [low, high] stands for."""
+        return quantile
+
+    def reading(self, x: Tensor) -> Tensor:
+        """Returns x on the scale on which the weight model reads it."""
+        return x
+
+    def features(self, x: Tensor) -> Tensor:
+        """The value on the scale of the network."""
+        return self.reading(x).unsqueeze(0)
+
+    def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
+        """Returns log ν(x), equation (5), or log P(x), equation (6)."""
+        points = self.points(x, given.low, given.high)
+        return kernels.log_prob(given.theta, points, given.low, given.high, self.hidden)
+
+    def to_uniform(self, given: Given, x: Tensor) -> Tensor:
+        """Returns N(x); for an interval, N at its middle probability."""
+        points = self.points(x, given.low, given.high)
+        return torch.stack([self._below(given, point) for point in points]).mean(0)
+
+    def cdf(self, given: Given, x: Tensor) -> Tensor:
+        """Returns N at the point up to which the values ≤ x reach."""
+        return self._below(given, self.upper(x, given.low, given.high))
+
+    def _below(self, given: Given, point: Tensor) -> Tensor:
+        return kernels.cdf(given.theta, point, given.low, given.high, self.hidden)
+
+    def from_uniform(self, given: Given, u: Tensor) -> Tensor:
+        """Returns the value at probability u."""
+        x = kernels.quantile(given.theta, u, given.low, given.high, self.hidden)
+        return self.value(x, given.low, given.high)

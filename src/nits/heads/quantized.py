@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nits import checks
-from nits.heads.pnn_head import PNNHead
+from nits.heads.head import PNNHead
 from nits.pnn import initial
 from nits.pnn.binned import QuantizedPNN
 

@@ -3,25 +3,99 @@
 `log_prob`, `cdf` and `quantile` take the weights of g columns and N rows and use our own kernels in
 C++ (`native`), those of torch.compile (`compiled`, `compiled_quantile`) or plain tensor operations.
 Users turn kernels off for a block of code, `with nits.kernels.using(native=False):`, or for a
-process, `NITS_KERNELS=plain`; see `policy`. Imports `nits.pnn`; the heads import it.
+process, `NITS_KERNELS=plain`; see `using`. Imports `nits.pnn`; the heads import it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from nits.chunks import slices
 from nits.kernels import compiled, compiled_quantile, native
-from nits.kernels.policy import COMPILED, NATIVE, PLAIN, Policy, current, using
 from nits.pnn import network, roots
 
 __all__ = ["Policy", "cdf", "current", "log_prob", "quantile", "using"]
 
+VARIABLE = "NITS_KERNELS"
+"""Environment variable that lists what may be used, such as `native,compiled`; `plain` for neither."""
+
+NATIVE, COMPILED, PLAIN = "native", "compiled", "plain"
+
 PNNS_AT_ONCE = 8192
 """How many PNNs plain operations evaluate side by side: enough to be quick, few enough for the cache."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What may be used, and what has been.
+
+    native: Whether our own kernels in C++ may.
+    compiled: Whether torch.compile's may, where our own cannot; None leaves it to `nits.fit`, which knows
+        whether there is enough work to be worth compiling.
+    training: Whether kernels may be used where gradients are recorded. They know the first derivative
+        in θ only, which is all that training needs.
+    ran: Names of what has evaluated PNNs under this policy.
+    """
+
+    native: bool = True
+    compiled: bool | None = None
+    training: bool = False
+    ran: set[str] = field(default_factory=set, compare=False)
+
+    @property
+    def applies(self) -> bool:
+        """Whether kernels may be used now: not in a graph that torch.compile or export is making."""
+        if torch.compiler.is_compiling():
+            return False
+        return self.training or not torch.is_grad_enabled()
+
+
+_chosen: ContextVar[Policy | None] = ContextVar("nits_kernels", default=None)
+
+
+def current() -> Policy:
+    """Returns the policy of the innermost `using`, or else of the environment."""
+    chosen = _chosen.get()
+    return _from_environment() if chosen is None else chosen
+
+
+@contextmanager
+def using(
+    *, native: bool | None = None, compiled: bool | None = None, training: bool | None = None
+) -> Iterator[set[str]]:
+    """Sets the policy for a block of code in this thread; yields the names of what runs in it.
+
+    What is not named stays as it is outside the block.
+    """
+    named = {"native": native, "compiled": compiled, "training": training}
+    changes = {name: value for name, value in named.items() if value is not None}
+    policy = replace(current(), ran=set(), **changes)
+    token = _chosen.set(policy)
+    try:
+        yield policy.ran
+    finally:
+        _chosen.reset(token)
+
+
+def _from_environment() -> Policy:
+    listed = os.environ.get(VARIABLE)
+    if not listed:
+        return Policy()
+    names = {name.strip() for name in listed.split(",")}
+    unknown = names - {NATIVE, COMPILED, PLAIN}
+    if unknown:
+        raise ValueError(
+            f"{VARIABLE} must list {NATIVE}, {COMPILED} or {PLAIN}, but has {sorted(unknown)[0]!r}; "
+            f"{VARIABLE}={PLAIN} turns all kernels off."
+        )
+    return Policy(native=NATIVE in names, compiled=COMPILED in names)
 
 
 def log_prob(

@@ -25,17 +25,11 @@ WIDTHS = (32, 8, 2)
 
 
 class Group(NamedTuple):
-    """Neighbouring columns of one kind: positions start … stop − 1, with so many weights in all."""
+    """Neighbouring columns of one kind, at these positions, with so many weights in all."""
 
     head: Head
-    start: int
-    stop: int
+    columns: slice
     weights: int
-
-    @property
-    def columns(self) -> slice:
-        """The positions of its columns."""
-        return slice(self.start, self.stop)
 
 
 def groups(heads: Sequence[Head]) -> Iterator[Group]:
@@ -44,7 +38,7 @@ def groups(heads: Sequence[Head]) -> Iterator[Group]:
     for i, head in enumerate(heads):
         if i + 1 == len(heads) or not _alike(head, heads[i + 1]):
             weights = sum(h.weights for h in heads[start : i + 1])
-            yield Group(heads[start], start, i + 1, weights)
+            yield Group(heads[start], slice(start, i + 1), weights)
             start = i + 1
 
 
@@ -55,13 +49,14 @@ def _alike(head: Head, other: Head) -> bool:
 
 def pieces(whole: Sequence[Group], row_bytes: int) -> Iterator[Group]:
     """Cuts groups into a few columns each; `row_bytes` is what one weight of all rows takes."""
-    for head, start, stop, weights in whole:
+    for head, columns, weights in whole:
+        start, stop = columns.start, columns.stop
         per_column = weights // (stop - start)
         fitting = max(WIDTHS[-1], PIECE_BYTES // max(1, per_column * row_bytes))
         width = fitting - fitting % next(width for width in WIDTHS if fitting >= width)
         cuts = [*range(start, max(start + 1, stop - width + 1), width), stop]
         for first, last in pairwise(cuts):
-            yield Group(head, first, last, (last - first) * per_column)
+            yield Group(head, slice(first, last), (last - first) * per_column)
 
 
 def rows_at_once(row_bytes: int) -> int:

@@ -209,18 +209,32 @@ class NITS(Density):
         ordered = [heads[i] for i in about["order"]]
         return cls(heads, weights_to_json.weights_of(about["weights"], ordered), about["order"])
 
+    def forward(
+        self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
+    ) -> Tensor:
+        """Returns `log_prob` of rows that have been checked: what training calls."""
+        seen = x if withheld is None else x.masked_fill(withheld, torch.nan)
+        return self._by_rows(self._log_prob, x, seen, context).sum(-1)
+
     def _by_rows(
         self, function: Callable[..., Tensor], x: Tensor, seen: Tensor, context: Tensor | None
     ) -> Tensor:
-        """Applies a function of columns to some rows at a time, where no gradient is recorded."""
-        size = rows_at_once(self.weights_per_row * x.element_size())
-        size = len(x) if torch.is_grad_enabled() else size
-        parts = [x.new_empty(self.columns, 0)]
-        for some in slices(len(x), max(size, 1)):
-            about = None if context is None else context[some].t()
-            parts.append(function(x[some].t()[self.order], seen[some].t()[self.order], about))
-        whole = parts[1] if len(parts) == 2 else torch.cat(parts, 1)
-        return whole[self.order.argsort()].t()
+        """Applies a function of columns, shape (D, N), to rows: all, or some at a time if unrecorded."""
+        if torch.is_grad_enabled() or not len(x):
+            return self._by_columns(function, x, seen, context)
+        parts = []
+        for some in slices(len(x), rows_at_once(self.weights_per_row * x.element_size())):
+            about = None if context is None else context[some]
+            parts.append(self._by_columns(function, x[some], seen[some], about))
+        return torch.cat(parts)
+
+    def _by_columns(
+        self, function: Callable[..., Tensor], x: Tensor, seen: Tensor, context: Tensor | None
+    ) -> Tensor:
+        """Turns rows, shape (N, D), into columns in modelling order for a function, and back."""
+        about = None if context is None else context.t()
+        found = function(x.t()[self.order], seen.t()[self.order], about)
+        return found[self.order.argsort()].t()
 
     def _factors(
         self, values: Tensor, seen: Tensor, context: Tensor | None
@@ -232,7 +246,6 @@ class NITS(Density):
         sizes = [group.weights for group in plan]
         thetas = self.weights.parts(self.reading(seen), context, sizes)
         for group, theta in zip(plan, thetas, strict=True):
-            some = group.columns
-            low, high = self.ends.low[some], self.ends.high[some]
+            low, high = self.ends.low[group.columns], self.ends.high[group.columns]
             theta = theta.unflatten(0, (len(low), -1))
-            yield group.head, Given(theta, low, high), values[some]
+            yield group.head, Given(theta, low, high), values[group.columns]

@@ -1,7 +1,13 @@
-"""What the weight model reads of each column: its features, and whether it is missing."""
+"""What the weight model reads of each column: the value, hat functions of it, whether it is missing.
+
+A hat is 1 at its own knot, 0 at the neighbouring knots and beyond, and straight in between. With
+knots at quantiles the network sees where a value stands in its column however the column is spread:
+in a narrow spike two values that differ by a thousandth of the range may fall under different hats.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -9,6 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from nits.heads import Head
+from nits.pnn import initial
+
+LEAST_GAP = 1e-6
+"""Least gap between knots, as a share of their range: where knots coincide the hats have a step."""
+
+UNTRAINED = 3.0
+"""Knots lie in [−3, 3] where the support is infinite, as far as it allows, until data say where."""
 
 
 class Reading(nn.Module):
@@ -19,7 +32,7 @@ class Reading(nn.Module):
     def __init__(self, heads: Sequence[Head]) -> None:
         super().__init__()
         self.heads = tuple(heads)
-        parts = [head.even_knots() for head in self.heads]
+        parts = [even_knots(*head.reading_ends, head.knots) for head in self.heads]
         self.register_buffer("knots", torch.cat(parts), persistent=any(len(part) for part in parts))
         self.groups = [list(group) for _, group in groupby(range(len(heads)), key=self._kind)]
 
@@ -35,7 +48,8 @@ class Reading(nn.Module):
         """Maps values, shape (D, N), to features, shape (Σ inputs, N)."""
         # An infinite value makes the row impossible, but must not make the weights NaN.
         values = values.masked_fill(torch.isinf(values), 0.0)
-        knots, parts = self._split_knots(), []
+        knots = self._split_knots()
+        parts = []
         for group in self.groups:
             head, here = self.heads[group[0]], values[group[0] : group[-1] + 1]
             found = _features(head, here, torch.stack([knots[i] for i in group]))
@@ -48,15 +62,48 @@ class Reading(nn.Module):
 
     def start_at(self, values: Iterable[Tensor]) -> None:
         """Puts the knots at quantiles of each column's values, shape (N,) each, missing ones left out."""
-        pairs = zip(self.heads, values, strict=True)
-        found = [head.knots_at(column[~torch.isnan(column)]) for head, column in pairs]
+        pairs = zip(self.heads, self._split_knots(), values, strict=True)
+        found = [_knots(head, old, column[~torch.isnan(column)]) for head, old, column in pairs]
         self.knots.copy_(torch.cat(found))
 
 
 def _features(head: Head, x: Tensor, knots: Tensor) -> Tensor:
     """Returns a head's features, and, if it is optional, zeros and a flag where the value is missing."""
     if not head.optional:
-        return head.features(x, knots)
+        return _with_hats(head.features(x), knots)
     missing = torch.isnan(x)
-    found = head.features(x.masked_fill(missing, 0.0), knots).masked_fill(missing, 0.0)
-    return torch.cat([found, missing.to(x.dtype).unsqueeze(0)])
+    found = _with_hats(head.features(x.masked_fill(missing, 0.0)), knots)
+    return torch.cat([found.masked_fill(missing, 0.0), missing.to(x.dtype).unsqueeze(0)])
+
+
+def _with_hats(features: Tensor, knots: Tensor) -> Tensor:
+    """Puts hats of the first feature behind it, if there are knots."""
+    if not knots.shape[-1]:
+        return features
+    return torch.cat([features[:1], hats(features[0], knots), features[1:]])
+
+
+def hats(x: Tensor, knots: Tensor) -> Tensor:
+    """Returns the hats of x, shape (*, N), with knots, shape (*, K), as shape (K, *, N)."""
+    least = LEAST_GAP * (knots[..., -1:] - knots[..., :1]) + torch.finfo(x.dtype).tiny
+    steepness = 1 / torch.maximum(knots.diff(dim=-1), least)
+    start, steepness = (t.movedim(-1, 0).unsqueeze(-1) for t in (knots[..., :-1], steepness))
+    ramps = ((x - start) * steepness).clamp(0, 1)  # (K − 1, *, N)
+    # About one hat in K is up at a time: √K gives each the size of an ordinary input.
+    size = 0.8 * knots.shape[-1] ** 0.5
+    return torch.cat([1 - ramps[:1], ramps[:-1] - ramps[1:], ramps[-1:]]) * size
+
+
+def even_knots(low: float, high: float, count: int) -> Tensor:
+    """Returns knots before any data: evenly spread over the support, or the part of it around zero."""
+    if math.isinf(low) or math.isinf(high):
+        low, high = max(low, min(-UNTRAINED, high - 1)), min(high, max(UNTRAINED, low + 1))
+    return torch.linspace(low, high, count)
+
+
+def _knots(head: Head, old: Tensor, x: Tensor) -> Tensor:
+    """Returns knots at evenly spaced quantiles of x, shape (N,); of no values, where they are."""
+    if not head.knots or not len(x):
+        return old
+    levels = torch.linspace(0, 1, head.knots, dtype=x.dtype, device=x.device)
+    return initial.quantiles(head.hat_values(x), levels)

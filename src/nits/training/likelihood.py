@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nits.model.density import Density
-from nits.training.rows import Batch, Rows, spread
+from nits.training.rows import Rows, spread
 
 STARTED_FROM = 200_000
 """Rows that the weights at the start are fitted to."""
@@ -19,13 +19,9 @@ def start_from_data(model: Density, rows: Rows) -> None:
     model.start_from(spread(rows, STARTED_FROM).to(model.like))
 
 
-def log_likelihood(model: Density, batch: Batch, hide: float = 0.0) -> Tensor:
-    """Returns the mean log-likelihood of a batch, weighted if its rows are; see `Recipe.hide`."""
-    withheld = withheld_entries(model, batch.x, hide) if hide else None
-    value: Tensor = model(batch.x, batch.context, withheld)
-    if batch.weight is None:
-        return value.mean()
-    return (batch.weight * value).sum() / batch.weight.sum()
+def weighted_mean(value: Tensor, weight: Tensor) -> Tensor:
+    """Returns the mean of values, shape (N,), with weights that need not sum to one."""
+    return (weight * value).sum() / weight.sum()
 
 
 def withheld_entries(model: Density, x: Tensor, share: float) -> Tensor:

@@ -14,7 +14,12 @@ from torch.nn.utils import clip_grad_norm_
 from nits.model.density import Density
 from nits.training import checkpoint as files
 from nits.training.history import History
-from nits.training.likelihood import log_likelihood, mean_log_likelihood, start_from_data
+from nits.training.likelihood import (
+    mean_log_likelihood,
+    start_from_data,
+    weighted_mean,
+    withheld_entries,
+)
 from nits.training.progress import Reporter
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Batch, Rows, shuffled
@@ -119,24 +124,34 @@ class Loop:
         rate = self.recipe.rate(self.step, progress, self.history.validation)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        batch = self._next_batch()
-        self.optimizer.zero_grad(set_to_none=True)
-        with torch.random.fork_rng(devices=[]):
-            # Dropout and hiding draw from the global generator: seeded here by the step, then put
-            # back.
-            torch.manual_seed(self.seed * 1_000_003 + self.step)
-            self.model.reseed(self.seed * 1_000_003 + self.step)
-            value = log_likelihood(self.model, batch, self.recipe.hide)
-        (-value).backward()
+        self.model.reseed(self._step_seed())
+        value = self.gradient()
         norm = clip_grad_norm_(self.parameters, self.recipe.clip)
         self.step += 1
-        if math.isfinite(float(value.detach())) and math.isfinite(float(norm)):
+        if math.isfinite(value) and math.isfinite(float(norm)):
             self.optimizer.step()
             self._average()
-            self.recent.append(float(value.detach()))
+            self.recent.append(value)
             self.bad = 0
         else:
             self._skip()
+
+    def gradient(self) -> float:
+        """Sets the gradient of the next batch's mean log-likelihood, and returns that."""
+        batch = self._next_batch()
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.random.fork_rng(devices=[]):
+            # Dropout and hiding draw from the global generator: seeded by the step, then put back.
+            torch.manual_seed(self._step_seed())
+            hide = self.recipe.hide
+            withheld = withheld_entries(self.model, batch.x, hide) if hide else None
+            log_prob = self.model(batch.x, batch.context, withheld)
+        value = log_prob.mean() if batch.weight is None else weighted_mean(log_prob, batch.weight)
+        (-value).backward()
+        return float(value.detach())
+
+    def _step_seed(self) -> int:
+        return self.seed * 1_000_003 + self.step
 
     def _skip(self) -> None:
         self.history.skipped += 1

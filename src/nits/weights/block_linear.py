@@ -1,4 +1,4 @@
-"""A masked linear layer that does not multiply the blocks of zeros in its mask."""
+"""The layers of a masked network: a linear one that multiplies no block of zeros, and dropout."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from nits.weights import masks
 from nits.weights.masks import Block
+
+LEVELS = 2**16
+"""Values that 16 random bits can take: the probability of dropping is a multiple of 1 / LEVELS."""
+
+_LEAST = -(2**63)
+"""The least 64-bit integer: all words from here to the greatest are equally likely."""
 
 
 class BlockLinear(nn.Module):
@@ -130,3 +137,14 @@ def _grad_weight(grad: Tensor, x: Tensor, mask: Tensor, blocks: tuple[Block, ...
 def relu_gain(share: float = 1.0) -> float:
     """Returns the gain with which a ReLU keeps the variance, times a share."""
     return math.sqrt(2.0) * share
+
+
+def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
+    """Zeroes entries with this probability, to 16 bits, and scales the rest to keep the mean."""
+    dropped = round(probability * LEVELS)
+    if x.device.type != "cpu" or not training or dropped in (0, LEVELS):
+        return functional.dropout(x, probability, training)
+    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(_LEAST, None)
+    level = words.view(torch.int16)[: x.numel()].view(x.shape)
+    kept = (level >= dropped - LEVELS // 2).to(x.dtype)
+    return x * kept.mul_(LEVELS / (LEVELS - dropped))

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nits.heads.head import Head
-from nits.heads.pnn_head import PNNHead
+from nits.heads.head import Head, PNNHead
 from nits.weights.causal_layers import (
     Across,
     Down,

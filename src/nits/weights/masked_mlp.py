@@ -20,8 +20,7 @@ from torch.nn import functional
 
 from nits.weights import activations, masks
 from nits.weights.activations import Activation
-from nits.weights.block_linear import BlockLinear, relu_gain
-from nits.weights.dropout import dropout
+from nits.weights.block_linear import BlockLinear, dropout, relu_gain
 from nits.weights.mlp_stepper import MLPStepper
 from nits.weights.weight_model import WeightModel
 
@@ -94,7 +93,7 @@ class MaskedMLP(WeightModel):
         in memory at once.
         """
         if torch.is_grad_enabled():
-            return super().parts(features, context, sizes)
+            return self.last(self._active(features, context)).split(list(sizes))
         active = self._active(features, context)
         ends = zip(sizes, accumulate(sizes), strict=True)
         return (self.last.rows(stop - size, stop, active) for size, stop in ends)
