@@ -281,9 +281,8 @@ def _log_mix(layer: Deep, rise: Tensor) -> Tensor:
     """Returns log(W e^(log rise + rise) / W e^(log rise)): not all terms can underflow at once."""
     log_terms = layer.log_rise + rise
     top = log_terms.amax(0, keepdim=True).detach()
-    return (
-        top + torch.log((layer.weight * torch.exp(log_terms - top)).sum(1)) - torch.log(layer.mixed)
-    )
+    # The logarithm of the quotient: each of the two alone may be 23, which float32 rounds at 1e-6.
+    return top + torch.log((layer.weight * torch.exp(log_terms - top)).sum(1) / layer.mixed)
 
 
 def _log_density(at: Frame, points: list[Point]) -> Tensor:
