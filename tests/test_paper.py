@@ -166,24 +166,29 @@ def test_the_sup_distance_to_a_hard_target_falls_as_the_width_grows() -> None:
     assert all(gap < 1 / width for gap, width in zip(distances, widths, strict=True))
 
 
-@pytest.mark.slow
-def test_training_gets_nearer_with_width_and_depth() -> None:
-    x = torch.cat([torch.linspace(-1.49, 2.49, 800), torch.linspace(-1.01, -0.99, 200)]).double()
+def fitted(hidden: tuple[int, ...]) -> float:
+    """Returns the mean distance to the target of a PNN trained by least squares from its quantiles.
+
+    The rate falls to zero: at a constant one the spike keeps throwing the weights about, and where
+    they are after the last step is chance.
+    """
+    x = torch.cat([torch.linspace(-1.49, 2.49, 160), torch.linspace(-1.01, -0.99, 40)]).double()
     target = hard_target(x)
-    sample = x[
-        torch.searchsorted(
-            target[:800].contiguous(), torch.linspace(0.001, 0.999, 2000).double()
-        ).clamp_max(799)
-    ]
+    levels = torch.linspace(0.001, 0.999, 2000).double()
+    sample = x[torch.searchsorted(target[:160].contiguous(), levels).clamp_max(159)]
+    theta = from_quantiles(sample, hidden).requires_grad_()
+    optimizer = torch.optim.Adam([theta], lr=0.01)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, 150)
+    for _ in range(150):
+        optimizer.zero_grad()
+        ((PNN(theta, -1.5, 2.5, hidden).cdf(x) - target) ** 2).mean().backward()
+        optimizer.step()
+        schedule.step()
+    return float((PNN(theta.detach(), -1.5, 2.5, hidden).cdf(x) - target).abs().mean())
 
-    def fitted(hidden: tuple[int, ...]) -> float:
-        theta = from_quantiles(sample, hidden).requires_grad_()
-        optimizer = torch.optim.Adam([theta], lr=0.05)
-        for _ in range(800):
-            optimizer.zero_grad()
-            gap = PNN(theta, -1.5, 2.5, hidden).cdf(x) - target
-            (gap**2).mean().backward()
-            optimizer.step()
-        return float((PNN(theta.detach(), -1.5, 2.5, hidden).cdf(x) - target).abs().mean())
 
-    assert fitted((2,)) > fitted((8,)) > fitted((16, 16))
+def test_training_gets_nearer_with_width_and_depth() -> None:
+    distances = [fitted(hidden) for hidden in ((2,), (8,), (16, 16))]
+    # Each is four times as near as the one before, or more. Untrained they are ordered too, but
+    # within a factor of 1.5.
+    assert all(near < far / 3 for far, near in pairwise(distances)), distances

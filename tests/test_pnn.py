@@ -198,6 +198,16 @@ def test_mass_of_a_narrow_bin_keeps_its_digits_in_the_tails(
             )
 
 
+def test_small_weights_cost_no_digits_of_a_mass() -> None:
+    # Sums of weights e⁻¹⁸ stand in a quotient; their logarithms, −15, would be rounded at 1e-6 each.
+    theta = weights(100).float()
+    theta[:, 32:-16] = initial.from_log_weights(theta[:, 32:-16].clamp(-2, 2) / 4 - 18)
+    ours, double = PNN(theta, -1.0, 2.0), PNN(theta.double(), -1.0, 2.0)
+    x = torch.linspace(-0.9, 1.9, 15)[:, None].expand(15, 100)
+    error = ours.log_mass(ours.low, x) - double.log_mass(double.low, x.double())
+    assert error.abs().max() < 1e-6
+
+
 def test_one_wide_interval_does_not_spoil_a_deep_and_flat_network() -> None:
     # Rises of 1e-9 a layer: σ(z_B) − σ(z_A) is far under the rounding of σ itself.
     hidden = (4, 4, 4)

@@ -264,9 +264,8 @@ def _log_mix(layer: Deep, log_f: Tensor) -> Tensor:
     """Returns log(Σ_i W_ji ρ_i f_i / Σ_i W_ji ρ_i), where the largest term cannot underflow."""
     log_terms = layer.log_rise + log_f
     top = log_terms.amax(0, keepdim=True).detach()
-    return (
-        top + torch.log((layer.weight * torch.exp(log_terms - top)).sum(1)) - torch.log(layer.mixed)
-    )
+    # The logarithm of the quotient: each of the two alone may be 23, which float32 rounds at 1e-6.
+    return top + torch.log((layer.weight * torch.exp(log_terms - top)).sum(1) / layer.mixed)
 
 
 def _slope(units: Units, point: Point, dz: Tensor) -> Tensor:
