@@ -13,9 +13,10 @@ import pytest
 import torch
 from torch import Tensor
 
+import two_columns
 from laws import some_rows
 from mixed_table import small
-from nits import kernels
+from nits import fit, kernels
 from nits.heads import Atoms, Continuous, Integer, Quantized
 from nits.kernels import native
 from nits.kernels.native import library
@@ -230,9 +231,12 @@ def kernels_of(model: Density) -> set[str]:
 @pytest.mark.parametrize("n", [2, 20])
 def test_models_train_by_the_kernels(name: str, n: int, ran: list[str]) -> None:
     model = MODELS[name]()
+    x, context = some_rows(model, n)
+    ran.clear()
     with kernels.using(training=True):
+        assert model.log_prob(x, context).requires_grad
+        assert set(ran) == kernels_of(model)
         assert_same(model, n, {"native"} if kernels_of(model) else {"plain"})
-    assert set(ran) - {"quantile"} == kernels_of(model)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -244,6 +248,11 @@ def test_models_score_and_sample_by_the_kernels(name: str, ran: list[str]) -> No
     with torch.no_grad():
         model.log_prob(x, context)
     assert set(ran) == kernels_of(model)
+
+
+def test_fit_trains_by_the_kernels(ran: list[str]) -> None:
+    fit(two_columns.small(), two_columns.rows(), validation=0.0, max_steps=7, progress=False)
+    assert ran == ["log_density"] * 7
 
 
 def test_tables_are_scored_by_the_kernels(ran: list[str]) -> None:
