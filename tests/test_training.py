@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 import nits
@@ -313,7 +314,7 @@ def test_non_finite_steps_are_skipped_and_many_stop_training(
             rows().where(rows() < 2, torch.tensor(math.nan)),
             {},
             ValueError,
-            r"data has \d+ rows with NaN or infinite",
+            r"data must hold finite values, but \d+ of 600 rows have NaN or infinite ones; drop",
         ),
         (rows(1), {}, ValueError, "data must have at least 2 rows to learn from, but has 1"),
         (
@@ -369,12 +370,28 @@ def test_resume_refuses_another_run(tmp_path: Path) -> None:
     place = tmp_path / "run.safetensors"
     nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, checkpoint=place)
     with pytest.raises(
-        ValueError, match="the checkpoint was made with seed=0, but this run has 1; use the same"
+        ValueError, match="the checkpoint was made with seed=0, but this run has 1; resume with the"
     ):
         nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place, seed=1)
     place.write_bytes(place.read_bytes()[:200])
-    with pytest.raises(ValueError, match="is not a whole safetensors file"):
+    with pytest.raises(ValueError, match="must be a whole safetensors file, but is not"):
         nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place)
+
+
+def test_resume_refuses_files_of_other_programs(tmp_path: Path) -> None:
+    place = tmp_path / "other.safetensors"
+    save_file({"a": torch.ones(3)}, place)
+    message = "must be a nits checkpoint 1, but is a safetensors file of another program; pass"
+    with pytest.raises(ValueError, match=message):
+        nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place)
+
+
+def test_a_model_with_a_context_needs_one() -> None:
+    heads = [nits.heads.Continuous(hidden=(6, 6))] * 2
+    model = nits.NITS.mlp(heads, hidden=16, blocks=1, context=3)
+    message = "this model takes a context of 3 features, but data has none; pass context="
+    with pytest.raises(ValueError, match=message):
+        nits.fit(model, rows(), max_steps=3, recipe=QUICK, progress=False)
 
 
 def test_no_compiler_goes_on_with_one_notice(monkeypatch: pytest.MonkeyPatch) -> None:

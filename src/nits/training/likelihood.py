@@ -1,4 +1,4 @@
-"""The likelihood of rows under a model, and weights to start from."""
+"""The likelihood of rows under a model, and the weights that training starts from."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ def start_from_data(model: NITS, rows: Rows) -> None:
 
 def log_likelihood(model: NITS, batch: Batch, hide: float = 0.0) -> Tensor:
     """Returns the mean log-likelihood of a batch, weighted if its rows are; see `Recipe.hide`."""
-    value = model.log_prob(
-        batch.x, batch.context, hidden_entries(model, batch.x, hide) if hide else None
-    )
+    entries = hidden_entries(model, batch.x, hide) if hide else None
+    value = model.log_prob(batch.x, batch.context, entries)
     if batch.weight is None:
         return value.mean()
     return (batch.weight * value).sum() / batch.weight.sum()
 
 
 def hidden_entries(model: NITS, x: Tensor, share: float) -> Tensor:
-    """Draws entries of optional columns to hide, shape (N, D): fewer in some rows, more in others."""
+    """Draws the entries of optional columns to hide, shape (N, D).
+
+    The share varies from row to row, uniformly between zero and twice the mean share.
+    """
     optional = model.optional[model.order.argsort()].t()
     rate = 2 * share * torch.rand(len(x), 1)
     return (torch.rand(x.shape) < rate).to(x.device) & optional
@@ -40,5 +42,6 @@ def mean_log_likelihood(model: NITS, rows: Rows) -> float:
         for batch in rows.batches(8192, model.low):
             value = model.log_prob(batch.x, batch.context).double()
             w = torch.ones_like(value) if batch.weight is None else batch.weight.double()
-            total, weight = total + float((w * value).sum()), weight + float(w.sum())
+            total += float((w * value).sum())
+            weight += float(w.sum())
     return total / weight

@@ -14,7 +14,7 @@ from nits.model.joint import NITS
 Array = Tensor | np.ndarray
 
 CHECK_ROWS = 65536
-"""How many rows are looked at together when data are checked: memory-mapped arrays are never loaded whole."""
+"""Rows that are checked at once, so that memory-mapped arrays are never loaded whole."""
 
 
 class Batch(NamedTuple):
@@ -32,21 +32,23 @@ class Rows:
     """
 
     def __init__(self, x: Array, context: Array | None = None, weight: Array | None = None) -> None:
-        self.x, self.context, self.weight = x, context, weight
+        self.x = x
+        self.context = context
+        self.weight = weight
 
     def __len__(self) -> int:
         return len(self.x)
 
     def take(self, index: Tensor, like: Tensor) -> Batch:
         """Returns the rows at an index, as tensors of the dtype and device of `like`."""
-        parts = (self.x, self.context, self.weight)
-        return Batch(*(None if part is None else _take(part, index).to(like) for part in parts))  # type: ignore[arg-type]
+        context = None if self.context is None else _take(self.context, index).to(like)
+        weight = None if self.weight is None else _take(self.weight, index).to(like)
+        return Batch(_take(self.x, index).to(like), context, weight)
 
     def subset(self, index: Tensor) -> Rows:
         """Returns some of the rows, in memory."""
-        context, weight = (
-            None if part is None else _take(part, index) for part in (self.context, self.weight)
-        )
+        context = None if self.context is None else _take(self.context, index)
+        weight = None if self.weight is None else _take(self.weight, index)
         return Rows(_take(self.x, index), context, weight)
 
     def batches(self, size: int, like: Tensor) -> Iterator[Batch]:
@@ -62,22 +64,25 @@ def _take(part: Array, index: Tensor) -> Tensor:
 
 
 def checked(model: NITS, rows: Rows, name: str = "data") -> Rows:
-    """Checks shapes, dtypes and values; raises one sentence that says what to do."""
-    x, width = rows.x, model.weights.context
+    """Checks shapes, dtypes and values; an error says in one sentence what to do."""
+    x = rows.x
+    width = model.weights.context
     if not isinstance(x, Tensor | np.ndarray) or x.ndim != 2 or x.shape[1] != model.columns:
         got = tuple(x.shape) if isinstance(x, Tensor | np.ndarray) else type(x).__name__
         raise ValueError(
-            f"{name} must be a tensor or array of shape (N, {model.columns}), but is {got}; reshape it."
+            f"{name} must be a tensor or array of shape (N, {model.columns}), but is {got}; "
+            "pass one column per head."
         )
     kind = str(x.dtype).removeprefix("torch.")
     if kind not in ("float32", "float64"):
         raise TypeError(
-            f"{name} must be float32 or float64, but is {kind}; convert it, for integers too."
+            f"{name} must be float32 or float64, but is {kind}; convert it, integers too."
         )
     if (width > 0) != (rows.context is not None):
-        want = f"a context of {width} features" if width else "no context"
         raise ValueError(
-            f"this model takes {want}, but {name} has {'one' if rows.context is not None else 'none'}."
+            f"this model takes a context of {width} features, but {name} has none; pass context=."
+            if width
+            else f"this model takes no context, but {name} has one; leave it out."
         )
     for part, label in ((rows.context, "context"), (rows.weight, "sample_weight")):
         if part is not None and len(part) != len(x):
@@ -94,21 +99,23 @@ def _slice(part: Array, start: int) -> Tensor:
 
 
 def _refuse_nan(model: NITS, rows: Rows, name: str) -> None:
-    missing, optional = 0, torch.tensor([head.optional for head in model.heads])
+    missing = 0
+    optional = torch.tensor([head.optional for head in model.heads])
     for start in range(0, len(rows), CHECK_ROWS):
         part = _slice(rows.x, start).cpu()
         missing += int((~torch.isfinite(part) & ~(torch.isnan(part) & optional)).any(1).sum())
     if missing:
         raise ValueError(
-            f"{name} has {missing} rows with NaN or infinite values, out of {len(rows)}; drop or fill them."
+            f"{name} must hold finite values, but {missing} of {len(rows)} rows have NaN or "
+            "infinite ones; drop or fill them."
         )
 
 
 def refuse_degenerate(model: NITS, rows: Rows) -> None:
-    """Refuses data from which no density follows: a single row, or a constant continuous column."""
+    """Refuses data that have no density: a single row, or a continuous column that is constant."""
     if len(rows) < 2:
         raise ValueError(
-            f"data must have at least 2 rows to learn from, but has {len(rows)}; bring more."
+            f"data must have at least 2 rows to learn from, but has {len(rows)}; add some."
         )
     sample = model.described(spread(rows, 4096).to(model.low))
     for i, head, column in zip(model.order.tolist(), model.ordered, sample, strict=True):
@@ -137,7 +144,10 @@ def _is_constant(rows: Rows, column: int) -> bool:
 
 
 def spread(rows: Rows, count: int) -> Tensor:
-    """Returns up to `count` rows, evenly spread, a row as often as its weight says if there are weights."""
+    """Returns at most `count` rows, evenly spread.
+
+    If rows have weights, each is there in proportion to its weight.
+    """
     count = min(count, len(rows))
     if rows.weight is None:
         return _take(rows.x, torch.linspace(0, len(rows) - 1, count).long())
