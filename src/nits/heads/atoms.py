@@ -23,6 +23,7 @@ class Atoms(Head):
         P(x) = p_k  if x = a_k,    (1 − Σ_k p_k) ν(x)  else                                      (17)
 
     values: The atoms a_1 < a_2 < …
+    hidden: Of the PNN; the paper's by default, see `Continuous`.
     """
 
     values: tuple[float, ...]

@@ -17,7 +17,8 @@ from nits.pnn.distributions import PNN
 class Continuous(PNNHead):
     """A real column with a density on [low, high]; either end may be infinite, as both are by default.
 
-    hidden: Widths of the PNN's hidden layers.
+    hidden: Widths of the PNN's hidden layers. The default is the paper's; `NITSDensity` and
+        `NITSImages` have smaller PNNs, for reasons that they state.
     knots: How many hat functions of the value the weight model reads beside it; 0, or at least 2.
     """
 

@@ -21,6 +21,7 @@ class Integer(PNNHead):
     least, greatest: The integers there can be, both included; either may be infinite, as both are
         by default.
     shift, scale: A middle value and a spread of the column, which bring it to ordinary size.
+    hidden: Of the PNN; the paper's by default, see `Continuous`.
     """
 
     least: float = -math.inf

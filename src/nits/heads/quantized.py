@@ -15,7 +15,10 @@ from nits.pnn.binned import QuantizedPNN
 
 @dataclass(frozen=True)
 class Quantized(PNNHead):
-    """An integer column 0 … bins − 1: the probabilities of equal bins that tile [low, high]."""
+    """An integer column 0 … bins − 1: the probabilities of equal bins that tile [low, high].
+
+    hidden: Of the PNN; the paper's by default, see `Continuous`.
+    """
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""Maximum likelihood: `fit` and its parts, from checked rows to a checkpoint that resumes bit for bit.
+"""Maximum likelihood: `fit` and its parts, from checked rows to checkpoints that resume exactly.
 
 Imports densities from `nits.model` and knows neither tables nor images, whose estimators import it.
 """

@@ -1,4 +1,4 @@
-"""Training checkpoints: one safetensors file, tensors plus JSON, written at once or not at all."""
+"""Training checkpoints: one safetensors file of tensors and JSON, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ State = dict[str, Tensor]
 def write(path: Path, states: dict[str, State], record: dict[str, Any]) -> None:
     """Writes named groups of tensors and a JSON record to a temporary file, then renames it."""
     tensors = {
-        f"{group}/{name}": t.detach().contiguous()
-        for group, s in states.items()
-        for name, t in s.items()
+        f"{group}/{name}": tensor.detach().contiguous()
+        for group, state in states.items()
+        for name, tensor in state.items()
     }
     data = save(tensors, metadata={"format": FORMAT, "record": json.dumps(record)})
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,20 +34,20 @@ def read(path: Path) -> tuple[dict[str, State], dict[str, Any]]:
     """Reads what `write` wrote."""
     if not path.is_file():
         raise FileNotFoundError(
-            f"resume must name a checkpoint, but there is no file {path}; check the path."
+            f"resume must be the path of a checkpoint, but there is no file {path}; check the path."
         )
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            flat = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            names = file.keys()
+            flat = {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
         raise ValueError(
-            f"{path} is not a whole safetensors file ({error}); use an intact checkpoint."
+            f"{path} must be a whole safetensors file, but is not ({error}); resume from another."
         ) from None
     if metadata.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} is not a nits checkpoint, but {metadata.get('format', 'a foreign file')}."
-        )
+        found = metadata.get("format", "a safetensors file of another program")
+        raise ValueError(f"{path} must be a {FORMAT}, but is {found}; pass a file that fit wrote.")
     states: dict[str, State] = {}
     for name, tensor in flat.items():
         group, _, rest = name.partition("/")

@@ -35,15 +35,16 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
 ) -> History:
     """Trains the model by maximum likelihood, in place, and returns the figures of the run.
 
-    data: Rows, shape (N, D); a tensor or an array, which may be memory-mapped. A density in float32
-        wants columns of ordinary size, so standardize them first.
-    validation: Rows to choose the best weights by (with their context as `Rows`), or a share of the
-        data.
-    max_epochs, max_steps, max_minutes: The budget, which a cosine is fitted to; 100 epochs by
-        default.
-    checkpoint: File to write every `checkpoint_minutes` and on Ctrl-C; `resume` takes it up again.
-    compile: False to train by plain tensor operations, True to have torch.compile make kernels where
-        our own cannot be used; by default if it pays. `nits.kernels` rules for scoring, too.
+    data: Rows, shape (N, D); a tensor or an array, which may be memory-mapped. Standardize the
+        columns first: float32 has few digits for values far from 1.
+    validation: Rows by which the best weights are chosen, as `nits.Rows` if they have a context or
+        weights, or a share of the data to hold out for this.
+    max_epochs, max_steps, max_minutes: The budget, at the end of which a cosine schedule reaches
+        its floor; 100 epochs by default.
+    checkpoint: File to write every `checkpoint_minutes`, on Ctrl-C and at the end.
+    resume: A checkpoint of the same run, which goes on from there.
+    compile: False to train by plain tensor operations, True to have torch.compile make kernels
+        where our own cannot be used; by default if it pays. `nits.kernels` rules for scoring, too.
     """
     recipe = recipe or Recipe()
     if max_epochs is None and max_steps is None and max_minutes is None:
@@ -91,7 +92,7 @@ def _validation(
 
 
 def _inside(model: Density, rows: Rows, name: str, reporter: Reporter) -> tuple[Rows, int]:
-    """Leaves out the rows at which the density is zero whatever the weights, and says how many they are."""
+    """Leaves out rows outside the support, and returns how many; their density is always zero."""
     possible = inside(model, rows)
     count = int((~possible).sum())
     if count:

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class History:
-    """The figures of a training run; lists have one entry per evaluation, log-likelihoods are nats per row.
+    """The figures of a training run; lists have one entry per evaluation.
 
-    train: Mean over the steps since the evaluation before.
-    validation: Of the averaged weights, on up to `VALIDATION_ROWS` validation rows.
+    Log-likelihoods are in nats per row.
+
+    train: Mean over the steps since the previous evaluation.
+    validation: Of the averaged weights, on at most 16,384 validation rows.
     """
 
     step: list[int] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The likelihood of rows under a density, and weights to start from."""
+"""The likelihood of rows under a density, and the weights that training starts from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def weighted_mean(value: Tensor, weight: Tensor) -> Tensor:
 
 
 def withheld_entries(model: Density, x: Tensor, share: float) -> Tensor:
-    """Draws entries of optional columns to withhold, shape (N, D): fewer in some rows, more in others."""
+    """Draws the entries of optional columns to withhold, shape (N, D).
+
+    The share varies from row to row, uniformly between zero and twice the mean share.
+    """
     rate = 2 * share * torch.rand(len(x), 1)
     return (torch.rand(x.shape) < rate).to(x.device) & model.optional
 

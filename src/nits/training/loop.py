@@ -25,13 +25,13 @@ from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Batch, Rows, shuffled
 
 VALIDATION_ROWS = 16384
-"""Validation rows looked at during training; all of them are at its end."""
+"""Validation rows that are scored at an evaluation; at the end of training all of them are."""
 
 EVALUATIONS = 25
-"""Looks at validation during a budget in steps or minutes; one in epochs has one per epoch."""
+"""Evaluations during a budget in steps or minutes; a budget in epochs has one per epoch."""
 
 MAX_SKIPPED = 50
-"""Steps in a row with a gradient that is not finite before training gives up."""
+"""Steps in a row with a gradient that is not finite after which training gives up."""
 
 WORTH_COMPILING = 1.5e9
 """PNN weights evaluated in a run from which the kernels' compile time pays for itself."""
@@ -49,13 +49,20 @@ class Loop:
         budget: Budget,
         seed: int,
     ) -> None:
-        self.model, self.train, self.held_out = model, train, held_out
-        self.recipe, self.budget, self.seed = recipe, budget, seed
+        self.model = model
+        self.train = train
+        self.held_out = held_out
+        self.recipe = recipe
+        self.budget = budget
+        self.seed = seed
         self.batch = min(recipe.batch_size, len(train))
         self.per_epoch = max(1, len(train) // self.batch)
         self.history = History()
-        self.step, self.seconds, self.best, self.since_best = 0, 0.0, -math.inf, 0
-        self.recent: list[float] = []
+        self.step = 0
+        self.seconds = 0.0
+        self.best = -math.inf
+        self.since_best = 0  # evaluations
+        self.recent: list[float] = []  # log-likelihoods of the steps since the last evaluation
         self.bad = 0  # steps skipped in a row
         self.order = torch.empty(0)
 
@@ -86,7 +93,8 @@ class Loop:
     def run(self, reporter: Reporter, place: Path | None, save_every: float) -> None:
         """Trains until the budget is used up or validation has stalled for too long."""
         self.model.train()
-        begun, self.resumed = time.monotonic(), self.seconds
+        begun = time.monotonic()
+        self.resumed = self.seconds
         saved = shown = evaluated = begun
         while not self.history.stopped:
             self.seconds = self.resumed + time.monotonic() - begun
@@ -112,7 +120,7 @@ class Loop:
         )
 
     def _due(self, seconds: float) -> bool:
-        """Returns whether to look at validation: by steps if the budget has any, else by the clock."""
+        """Returns whether to evaluate: by steps if the budget has any, otherwise by the clock."""
         steps = self.budget.steps(self.per_epoch)
         if steps is None:
             return seconds > max(2.0, 60 * float(self.budget.max_minutes or 0) / EVALUATIONS)
@@ -159,7 +167,8 @@ class Loop:
         if self.bad >= MAX_SKIPPED:
             raise RuntimeError(
                 f"{self.bad} steps in a row had a loss or gradient that is not finite; "
-                "try a lower learning_rate, a longer warm-up, or standardized columns without outliers."
+                "try a lower learning_rate, a longer warm-up, or standardized columns without "
+                "outliers."
             )
 
     def _average(self) -> None:
@@ -175,7 +184,7 @@ class Loop:
         return self.train.take(index, self.model.like)
 
     def evaluate(self, seconds: float) -> None:
-        """Looks at validation with the averaged weights, and keeps them if they are the best so far."""
+        """Scores validation rows with the averaged weights; keeps these if they are the best."""
         h = self.history
         h.step.append(self.step)
         h.epoch.append(self.step / self.per_epoch)
@@ -190,7 +199,9 @@ class Loop:
         self.average.reseed(self.seed)
         h.validation.append(mean_log_likelihood(self.average, some))
         if h.validation[-1] > self.best:
-            self.best, self.since_best, h.best_step = h.validation[-1], 0, self.step
+            self.best = h.validation[-1]
+            self.since_best = 0
+            h.best_step = self.step
             self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
         else:
             self.since_best += 1
@@ -244,13 +255,14 @@ class Loop:
         )
 
     def load(self, place: Path) -> None:
-        """Takes up a checkpoint of the same run."""
+        """Restores the state of a checkpoint of the same run."""
         states, record = files.read(place)
         for name, value in self._fingerprint().items():
             if record["fingerprint"].get(name) != value:
                 was = record["fingerprint"].get(name)
                 raise ValueError(
-                    f"the checkpoint was made with {name}={was}, but this run has {value}; use the same."
+                    f"the checkpoint was made with {name}={was}, but this run has {value}; "
+                    "resume with the arguments of the first run."
                 )
         self.model.load_state_dict(states["model"])
         self.average.load_state_dict(states["average"])

@@ -1,8 +1,8 @@
 """Keeps freed memory in the process while the same large tensors come and go.
 
-The C library of Linux hands large freed blocks back to the system, and new pages come zeroed, one
-fault at a time: in a training loop without an accelerator that can take half as long as the matrix
-products.
+glibc returns large freed blocks to the operating system, which zeroes every page that it hands out
+again, one page fault at a time. In a training loop on a CPU that can take half as long as the
+matrix products.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-TRIM_THRESHOLD, MMAP_MAX = -1, -4  # names of malloc.h
+TRIM_THRESHOLD, MMAP_MAX = -1, -4  # constants of malloc.h
 DEFAULTS = {TRIM_THRESHOLD: 128 * 1024, MMAP_MAX: 65536}
 
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Holds on to freed memory until the end of the block, then gives it back; does nothing without glibc."""
+    """Keeps freed memory until the end of the block, then returns it; only glibc can do this."""
     c = _glibc()
     if c is None:
         yield

@@ -17,7 +17,7 @@ Parameters = Sequence[nn.Parameter]
 
 
 class Optimizer(ABC):
-    """Makes torch's optimizer for a run, and keeps the average of the weights that `fit` returns."""
+    """Makes torch's optimizer for a run, and moves the average of the weights after its steps."""
 
     @abstractmethod
     def schedule(self) -> Schedule:

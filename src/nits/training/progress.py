@@ -1,4 +1,4 @@
-"""Progress on stderr: the bar of a training run, and a count of rows."""
+"""Progress on stderr: the bar of a training run, and a counter of rows."""
 
 from __future__ import annotations
 

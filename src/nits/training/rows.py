@@ -15,7 +15,7 @@ from nits.model.density import Density
 Array = Tensor | np.ndarray
 
 CHECK_ROWS = 65536
-"""How many rows are looked at together when data are checked: memory-mapped arrays are never loaded whole."""
+"""Rows that are checked at once, so that memory-mapped arrays are never loaded whole."""
 
 
 class Batch(NamedTuple):
@@ -33,21 +33,23 @@ class Rows:
     """
 
     def __init__(self, x: Array, context: Array | None = None, weight: Array | None = None) -> None:
-        self.x, self.context, self.weight = x, context, weight
+        self.x = x
+        self.context = context
+        self.weight = weight
 
     def __len__(self) -> int:
         return len(self.x)
 
     def take(self, index: Tensor, like: Tensor) -> Batch:
         """Returns the rows at an index, as tensors of the dtype and device of `like`."""
-        parts = (self.x, self.context, self.weight)
-        return Batch(*(None if part is None else _take(part, index).to(like) for part in parts))  # type: ignore[arg-type]
+        context = None if self.context is None else _take(self.context, index).to(like)
+        weight = None if self.weight is None else _take(self.weight, index).to(like)
+        return Batch(_take(self.x, index).to(like), context, weight)
 
     def subset(self, index: Tensor) -> Rows:
         """Returns some of the rows, in memory."""
-        context, weight = (
-            None if part is None else _take(part, index) for part in (self.context, self.weight)
-        )
+        context = None if self.context is None else _take(self.context, index)
+        weight = None if self.weight is None else _take(self.weight, index)
         return Rows(_take(self.x, index), context, weight)
 
     def batches(self, size: int, like: Tensor) -> Iterator[Batch]:
@@ -68,17 +70,19 @@ def checked(model: Density, rows: Rows, name: str = "data") -> Rows:
     if not isinstance(x, Tensor | np.ndarray) or x.ndim != 2 or x.shape[1] != model.columns:
         got = tuple(x.shape) if isinstance(x, Tensor | np.ndarray) else type(x).__name__
         raise ValueError(
-            f"{name} must be a tensor or array of shape (N, {model.columns}), but is {got}; reshape it."
+            f"{name} must be a tensor or array of shape (N, {model.columns}), but is {got}; "
+            "pass one column per head."
         )
     kind = str(x.dtype).removeprefix("torch.")
     if kind not in ("float32", "float64"):
         raise TypeError(
-            f"{name} must be float32 or float64, but is {kind}; convert it, for integers too."
+            f"{name} must be float32 or float64, but is {kind}; convert it, integers too."
         )
     if (width > 0) != (rows.context is not None):
-        want = f"a context of {width} features" if width else "no context"
         raise ValueError(
-            f"this model takes {want}, but {name} has {'one' if rows.context is not None else 'none'}."
+            f"this model takes a context of {width} features, but {name} has none; pass context=."
+            if width
+            else f"this model takes no context, but {name} has one; leave it out."
         )
     for part, label in ((rows.context, "context"), (rows.weight, "sample_weight")):
         if part is not None and len(part) != len(x):
@@ -107,7 +111,8 @@ def _refuse_nan(model: Density, rows: Rows, name: str) -> None:
         missing += int((~torch.isfinite(part) & ~(torch.isnan(part) & optional)).any(1).sum())
     if missing:
         raise ValueError(
-            f"{name} has {missing} rows with NaN or infinite values, out of {len(rows)}; drop or fill them."
+            f"{name} must hold finite values, but {missing} of {len(rows)} rows have NaN or "
+            "infinite ones; drop or fill them."
         )
 
 
@@ -115,7 +120,7 @@ def refuse_degenerate(model: Density, rows: Rows) -> None:
     """Refuses data from which no density follows: a single row, or a constant continuous column."""
     if len(rows) < 2:
         raise ValueError(
-            f"data must have at least 2 rows to learn from, but has {len(rows)}; bring more."
+            f"data must have at least 2 rows to learn from, but has {len(rows)}; add some."
         )
     sample = spread(rows, 4096)
     for i in range(model.columns):
@@ -139,7 +144,10 @@ def _is_constant(rows: Rows, column: int) -> bool:
 
 
 def spread(rows: Rows, count: int) -> Tensor:
-    """Returns up to `count` rows, evenly spread, a row as often as its weight says if there are weights."""
+    """Returns at most `count` rows, evenly spread.
+
+    If rows have weights, each is there in proportion to its weight.
+    """
     count = min(count, len(rows))
     if rows.weight is None:
         return _take(rows.x, torch.linspace(0, len(rows) - 1, count).long())

@@ -1,13 +1,13 @@
-"""AdamW with an average in place of a schedule: it need not know when training will end.
+"""AdamW with an average in place of a schedule, so that the end of training need not be planned.
 
-With a rate γ, weights z that step, their average x, and the gradient g taken between the two
-(Defazio et al., 2024, "The Road Less Scheduled"):
+With a rate γ, weights z that take the steps, their average x, and the gradient g taken at a point y
+between the two (Defazio et al., 2024, "The Road Less Scheduled"):
 
     y = (1 − β) z + β x
     z ← z − γ (g(y) / √v + decay · y)
     x ← (1 − c) x + c z,    c = γ² / Σ γ²
 
-The parameters of the model are y, and x is what training is for.
+The parameters of the model are y, and x is the result of training.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class ScheduleFreeAdamW(torch.optim.Optimizer):
         weight_decay: float,
     ) -> None:
         super().__init__(list(parameters), {"lr": lr, "weight_decay": weight_decay})
-        self.parameters, self.averages = list(parameters), list(averages)
+        self.parameters = list(parameters)
+        self.averages = list(averages)
         for p in self.parameters:
             self.state[p] = {
                 "z": p.detach().clone(),
                 "square": torch.zeros_like(p),
-                "steps": torch.zeros(
-                    (), dtype=p.dtype
-                ),  # in the dtype that loading a state gives it
+                # Loading a state converts all of it to the dtype of p, so counts have it too.
+                "steps": torch.zeros((), dtype=p.dtype),
                 "rates": torch.zeros((), dtype=p.dtype),
             }
 
@@ -57,12 +57,14 @@ class ScheduleFreeAdamW(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Takes a step with the gradients, which are overwritten."""
         (group,) = self.param_groups
-        rate, first = float(group["lr"]), self.state[self.parameters[0]]
+        rate = float(group["lr"])
         for p in self.parameters:
             self.state[p]["steps"] += 1
             self.state[p]["rates"] += rate**2
-        steps, rates = float(first["steps"]), float(first["rates"])
-        z, direction = self._of("z"), self._direction(steps, group["weight_decay"])
+        first = self.state[self.parameters[0]]
+        rates = float(first["rates"])
+        z = self._of("z")
+        direction = self._direction(float(first["steps"]), group["weight_decay"])
         torch._foreach_add_(z, direction, alpha=-rate)
         averages: list[Tensor] = list(self.averages)
         torch._foreach_lerp_(averages, z, rate**2 / rates if rates else 1.0)

@@ -1,9 +1,9 @@
-"""Rounds numbers too small for full precision to zero while heavy work runs on a processor.
+"""Rounds subnormal numbers to zero while training runs on a CPU.
 
-Below 10⁻³⁸ a float32 has fewer digits, and an operation on it takes a hundred times as long.
-Gradients of far-off units are full of such numbers, in matrix products too. Rounding is a setting
-of each thread, which a new thread takes over from the one that starts it: OpenMP's helper threads
-are let go on the way in and out.
+A float32 below 10⁻³⁸ is subnormal: it has fewer digits, and an operation on it takes a hundred
+times as long. Gradients of units far from the data are full of such numbers. Rounding is a setting
+of each thread, which a new thread inherits from the one that starts it, so OpenMP's threads are
+ended on the way in and out, and start again with the new setting.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ import torch
 
 from nits.kernels import openmp
 
-PAUSE_SOFT = 1  # of OpenMP's omp_pause_resource_t: threads end and start again when they are needed
+PAUSE_SOFT = 1  # OpenMP's omp_pause_soft: threads end, and start again when they are needed
 
 
 @contextmanager
 def flushed() -> Iterator[None]:
-    """Rounds subnormal numbers to zero in this thread and in the threads that torch starts from it."""
+    """Rounds subnormal numbers to zero, in this thread and in those that torch starts from it."""
     if not torch.set_flush_denormal(True):
         yield
         return
-    _let_threads_go()
+    _end_threads()
     try:
         yield
     finally:
         torch.set_flush_denormal(False)
-        _let_threads_go()
+        _end_threads()
 
 
-def _let_threads_go() -> None:
+def _end_threads() -> None:
     library = _openmp()
     if library is not None:
         library.omp_pause_resource_all(PAUSE_SOFT)
@@ -43,7 +43,7 @@ def _let_threads_go() -> None:
 
 @cache
 def _openmp() -> Any:
-    """Returns torch's OpenMP library, or None; other threads then stay as they are."""
+    """Returns torch's OpenMP library, or None; the setting of other threads then stays."""
     path = openmp.path()
     try:
         library = ctypes.CDLL(path) if path else None
