@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from nits.pnn import intervals
 from nits.pnn.logistic import kappa, log_kappa, positive, straight, tail
 from nits.pnn.plain import Theta, log_weights, unpack
 
@@ -114,15 +115,14 @@ def cdf_and_density(pnn: Normalized, x: Tensor) -> tuple[Tensor, Tensor, Tensor]
 def log_mass(pnn: Normalized, s: Tensor, t: Tensor) -> Tensor:
     """Returns log P(s < X ≤ t), equations (6)–(8), for low ≤ s ≤ t ≤ high; −inf where s = t.
 
-    The recursion is that of `log_density` with shares between two points in place of slopes.
+    The recursion is that of `log_density`, with each unit's share of rise between the points in
+    place of its slope.
     """
     starts, ends = _trace(pnn, s), _trace(pnn, t)
-    log_share = _log_share_between(starts[0], ends[0], _first_log_shrink(pnn, s, t))
+    log_share = intervals.first_log_share(pnn, (s, t), starts[0], ends[0])
     for layer, start, end in zip(pnn.deep, starts[1:], ends[1:], strict=True):
         log_g = _log_mix(layer, log_share)
-        log_shrink = _log_shrink(layer.units, log_g, torch.log(layer.units.width) + log_g)
-        log_share = _log_share_between(start, end, log_shrink)
-        log_share = _telescoping(log_share, layer.units, start, end)
+        log_share = intervals.deep_log_share(layer.units, log_g, start, end)
     total = torch.logsumexp(pnn.log_share + log_share, 0)
     return total.masked_fill(s >= t, -torch.inf)
 
@@ -207,50 +207,6 @@ def _point(units: Units, z: Tensor, lower: Tensor, upper: Tensor) -> Point:
     below = torch.exp(log_fall) * (kappa(lower) / units.shrink)
     above = torch.exp(log_climb) * (kappa(upper) / units.shrink)
     return Point(below, above, log_fall, log_climb)
-
-
-def _first_log_shrink(pnn: Normalized, s: Tensor, t: Tensor) -> Tensor:
-    """Returns log(κ(W (t − s)) / κ(D)), which is finite, but has no meaning, where s ≥ t."""
-    W, units = pnn.first.weight, pnn.first.units
-    infinite, open_support = torch.isinf(t - s), torch.isinf(pnn.high - pnn.low)
-    width = torch.where((s >= t) | infinite, torch.ones_like(s), t - s)
-    support = (pnn.high - pnn.low).masked_fill(open_support, 1.0)
-    log_shrink = _log_shrink(units, torch.log(width / support), torch.log(W) + torch.log(width))
-    return torch.where(infinite, -torch.log(units.shrink), log_shrink)
-
-
-def _log_shrink(units: Units, log_g: Tensor, log_h: Tensor) -> Tensor:
-    """Returns log(κ(h) / κ(D)), where h = D g is an interval's share g of the width D.
-
-    With φ(h) = κ(h) / h it is also log g + log φ(h) − log φ(D), in which nothing large cancels for
-    D < 1.
-    """
-    flat = units.width < 1
-    h, width = torch.exp(log_h), torch.where(flat, units.width, torch.ones_like(units.width))
-    small = ~flat | (h < straight(h.dtype))
-    h = torch.where(small, torch.ones_like(h), h)
-    log_phi = torch.where(small, torch.zeros_like(h), torch.log(kappa(h) / h))
-    log_ratio = log_g + log_phi - torch.log(kappa(width) / width)
-    return torch.where(flat, log_ratio, log_kappa(log_h) - torch.log(units.shrink))
-
-
-def _log_share_between(start: Point, end: Point, log_shrink: Tensor) -> Tensor:
-    """Returns the log of the share of each unit's rise between two points: (7) over (7)."""
-    return end.log_fall + start.log_climb + log_shrink
-
-
-def _telescoping(log_share: Tensor, units: Units, start: Point, end: Point) -> Tensor:
-    """Returns a deep layer's log shares, those of steep units as plain differences, equation (11).
-
-    A steep unit magnifies the rounding of its input by its width D, so that two intervals would
-    disagree about the point where they meet. Where the share exceeds 1/D, the plain difference of
-    two shares is as accurate as these are, and sums of it telescope; smaller shares need (7).
-    """
-    upper = start.below > start.above
-    difference = torch.where(upper, start.above - end.above, end.below - start.below)
-    plain = torch.maximum(difference, torch.exp(log_share)) * units.width > 1
-    plain = plain & (units.width > 1) & (difference > 0)
-    return torch.where(plain, torch.log(torch.where(plain, difference, 1.0)), log_share)
 
 
 def _cdf(pnn: Normalized, point: Point) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-// log ν(x), equation (5), and its gradient in θ, equations (21) to (23), in one sweep.
+// log ν(x), equation (5), and its gradient in θ, equations (21) to (23), in one pass.
 
 #pragma once
 
@@ -15,12 +15,12 @@ class Density : public Gradient<T, Density<T>> {
    public:
     using Base::Base;
 
-    V<T> log_density(const Rows<T>& theta, V<T> x, T low, T high) {
-        pnn_.frame(theta, low, high);
+    V<T> log_density(const Rows<T>& theta, V<T> x, T A, T B) {
+        pnn_.normalize(theta, A, B);
         pnn_.template trace<true>(x);
         const auto& units = pnn_.layers.back().units;
-        for (size_t o = 0; o < units.size(); ++o) terms_[o] = pnn_.share[o] + units[o].slope;
-        total_ = PNN<T>::log_sum(terms_);
+        for (size_t o = 0; o < units.size(); ++o) terms_[o] = pnn_.log_q[o] + units[o].slope;
+        total_ = PNN<T>::log_sum_exp(terms_);
         return total_;
     }
 
@@ -28,14 +28,18 @@ class Density : public Gradient<T, Density<T>> {
     const std::vector<Unit<T>>& at(size_t k) const { return pnn_.layers[k].units; }
 
     // Equation (22).
-    static Moved<T> moved(const Unit<T>& u, const Unit<T>&, const Wanted<T>& w, V<T> start, V<T> end, V<T> flat) {
-        Moved<T> m;
-        m.point = w.point * u.at.up * u.at.down + w.mass * (u.at.down - start) + w.rest * (end - u.at.up) +
-                  w.rise * (end - start) + w.part * (u.at.down - u.at.up);
-        m.lower = w.mass * start + w.left + w.rise * (start + flat);
-        m.upper = w.rest * end + w.right + w.rise * (end + flat);
-        m.part = w.part;
-        return m;
+    static InputAdjoint<T> input_adjoint(const Unit<T>& u, const Unit<T>&,
+                                         const OutputAdjoint<T>& d, const Ends<T>& ends) {
+        InputAdjoint<T> in;
+        in.z = d.sigma * u.at.plus * u.at.minus + d.log_rho_f * (u.at.minus - ends.sigma_A) +
+               d.log_rho_f_bar * (ends.sigma_minus_B - u.at.plus) +
+               d.log_rho * (ends.sigma_minus_B - ends.sigma_A) +
+               d.log_delta * (u.at.minus - u.at.plus);
+        in.lambda = d.log_rho_f * ends.sigma_A + d.end_A + d.log_rho * (ends.sigma_A + ends.flat);
+        in.mu = d.log_rho_f_bar * ends.sigma_minus_B + d.end_B +
+                d.log_rho * (ends.sigma_minus_B + ends.flat);
+        in.log_delta_z = d.log_delta;
+        return in;
     }
 };
 

@@ -1,7 +1,9 @@
-// What gradients of densities and of masses have in common: equations (22) and (23), layer by layer.
+// What the gradients of densities and masses have in common: equations (22) and (23) by layers.
 //
-// A unit at a point has z, λ = z − z_A and μ = z_B − z. The layers above read four things of it: σ(z), ρ f, ρ f̄ and
-// a fourth, which is the slope ρ f′ for a density and the rise between two points for a mass.
+// The layer above reads four outputs of a unit: σ(z), ρ f, ρ f̄ and Δ, which is the slope ρ f′ for
+// a density and the rise between two points for a mass. They depend on four inputs: z, λ, μ and
+// Δz, which is z′ for a density and δ = z_t − z_s for a mass. An adjoint is the derivative of the
+// result, log ν(x) or log P(s < X ≤ t), in one of them.
 
 #pragma once
 
@@ -9,138 +11,156 @@
 
 namespace nits {
 
-// What the layer above read of a unit: σ(z), ρ f, ρ f̄, the fourth over its greatest, and how the logarithms of ρ f
-// and ρ f̄ run off at the ends, ρ f / (e^λ − 1) and ρ f̄ / (e^μ − 1), which are finite where λ or μ vanish.
+// The outputs of a unit, with Δ divided by its greatest in the layer. end_A = ρ f / (e^λ − 1) and
+// end_B = ρ f̄ / (e^μ − 1) are finite also at the ends of the support, where λ or μ is 0.
 template <class T>
-struct Read {
-    V<T> up, mass, rest, part, left, right;
+struct Outputs {
+    V<T> sigma, rho_f, rho_f_bar, delta, end_A, end_B;
 };
 
-// Derivatives of the result in σ(z), log(ρ f), log(ρ f̄), log ρ and the logarithm of the fourth; and the last two of
-// `Read`, times those in log(ρ f) and log(ρ f̄) over ρ f and ρ f̄.
+// Adjoints of the outputs. end_A is that of log(ρ f) over e^λ − 1, end_B that of log(ρ f̄) over
+// e^μ − 1.
 template <class T>
-struct Wanted {
-    V<T> point, mass, rest, rise, part, left, right;
+struct OutputAdjoint {
+    V<T> sigma, log_rho_f, log_rho_f_bar, log_rho, log_delta, end_A, end_B;
 };
 
-// The same in z, λ, μ and the logarithm of the fourth.
+// Adjoints of the inputs, which equation (22) computes from those of the outputs.
 template <class T>
-struct Moved {
-    V<T> point, lower, upper, part;
+struct InputAdjoint {
+    V<T> z, lambda, mu, log_delta_z;
 };
 
-// 1 / (e^D − 1).
+// What (22) needs of the ends of the support: σ(z_A), σ(−z_B) and flat = 1 / (e^D − 1).
 template <class T>
-inline V<T> flatness(const Unit<T>& u) {
-    return exp<T>(-u.width) / u.shrink;
-}
+struct Ends {
+    V<T> sigma_A, sigma_minus_B, flat;
 
-// The gradient in the weights of a deeper layer, handed to `write` row by row of θ, and what is wanted of the layer
-// below. `moved` is scaled to the sums W ρ f, W ρ f̄ and the fourth's own.
+    Ends(const Unit<T>& u, bool open_A, bool open_B) {
+        sigma_A = open_A ? V<T>{} : u.at_A.plus;
+        sigma_minus_B = open_B ? V<T>{} : u.at_B.minus;
+        flat = open_A || open_B ? V<T>{} : exp<T>(-u.D) / u.kappa_D;
+    }
+};
+
+// Hands the gradient in the weights of a deeper layer to `write`, by rows of θ, and sets the
+// output adjoints of the layer below, equation (23). `in` holds the layer's input adjoints, in
+// units of the sums Σ W ρ f, Σ W ρ f̄ and Σ W Δ.
 template <class T, class Write>
-void pass_down(const Layer<T>& layer, const std::vector<Moved<T>>& moved, const std::vector<Read<T>>& read,
-               std::vector<Wanted<T>>& wanted, Write write) {
+void pass_down(const Layer<T>& layer, const std::vector<InputAdjoint<T>>& in,
+               const std::vector<Outputs<T>>& outputs, std::vector<OutputAdjoint<T>>& below,
+               Write write) {
     const int count = int(layer.units.size()), inputs = layer.inputs;
     for (int o = 0; o < count; ++o) {
-        write(layer.start + count * inputs + o, -moved[o].point * layer.units[o].sum);
+        write(layer.start + count * inputs + o, -in[o].z * layer.units[o].W_sum);
     }
     for (int j = 0; j < inputs; ++j) {
-        const Read<T>& r = read[j];
-        V<T> point{}, lower{}, upper{}, part{};
+        const Outputs<T>& out = outputs[j];
+        V<T> sigma{}, rho_f{}, rho_f_bar{}, delta{};
         for (int o = 0; o < count; ++o) {
-            const Moved<T>& m = moved[o];
-            const V<T> W = layer.weight[o * inputs + j];
-            point += W * m.point;
-            lower += W * m.lower;
-            upper += W * m.upper;
-            part += W * m.part;
-            const V<T> total = m.point * (r.up - layer.units[o].centre) + m.lower * r.mass + m.upper * r.rest +
-                               m.part * r.part;
-            write(layer.start + o * inputs + j, -layer.steep[o * inputs + j] * total);
+            const V<T> W = layer.W[o * inputs + j];
+            sigma += W * in[o].z;
+            rho_f += W * in[o].lambda;
+            rho_f_bar += W * in[o].mu;
+            delta += W * in[o].log_delta_z;
+            const V<T> in_W = in[o].z * (out.sigma - layer.units[o].b) + in[o].lambda * out.rho_f +
+                              in[o].mu * out.rho_f_bar + in[o].log_delta_z * out.delta;
+            write(layer.start + o * inputs + j, -layer.W_bend[o * inputs + j] * in_W);
         }
-        wanted[j] = {point,         lower * r.mass, upper * r.rest, V<T>{},
-                     part * r.part, lower * r.left, upper * r.right};
+        below[j].sigma = sigma;
+        below[j].log_rho_f = rho_f * out.rho_f;
+        below[j].log_rho_f_bar = rho_f_bar * out.rho_f_bar;
+        below[j].log_rho = V<T>{};
+        below[j].log_delta = delta * out.delta;
+        below[j].end_A = rho_f * out.end_A;
+        below[j].end_B = rho_f_bar * out.end_B;
     }
 }
 
-// The log-probability that was evaluated last, and the walk from the top layer down. `Own` is what is evaluated: its
-// at(k) is layer k at the point, or at the lower of two, and its moved(…) is equation (22).
-template <class T, class Own>
+// The log-probability that was evaluated last, and its gradient, from the top layer down.
+// `Derived` evaluates it: its at(k) is layer k at the point, or at the lower of two points, and its
+// input_adjoint(…) is equation (22).
+template <class T, class Derived>
 class Gradient {
    public:
     Gradient(const int64_t* hidden, int depth) : pnn_(hidden, depth), terms_(hidden[depth - 1]) {
         for (int k = 0; k < depth; ++k) {
-            wanted_.emplace_back(hidden[k], Wanted<T>{});
-            moved_.emplace_back(hidden[k]);
-            read_.emplace_back(hidden[k]);
+            out_.emplace_back(hidden[k], OutputAdjoint<T>{});
+            in_.emplace_back(hidden[k]);
+            outputs_.emplace_back(hidden[k]);
         }
     }
 
-    // Hands the gradient to `write`, row by row of θ.
+    // Hands the gradient to `write`, by rows of θ.
     template <class Write>
-    void gradient(T low, T high, Write write) {
-        auto& last = wanted_.back();
-        for (size_t o = 0; o < last.size(); ++o) {
-            const V<T> prior = exp<T>(pnn_.share[o]), posterior = exp<T>(terms_[o] - total_);
-            last[o].rise = -prior;
-            last[o].part = posterior;
-            write(pnn_.last() + int(o), posterior - prior);
+    void gradient(T A, T B, Write write) {
+        auto& top = out_.back();
+        for (size_t o = 0; o < top.size(); ++o) {
+            const V<T> p = exp<T>(pnn_.log_q[o]), q = exp<T>(terms_[o] - total_);
+            top[o].log_rho = -p;
+            top[o].log_delta = q;
+            write(pnn_.last() + int(o), q - p);
         }
         for (size_t k = pnn_.layers.size() - 1; k > 0; --k) {
-            scale(k);
-            look(k - 1);
-            pass_down<T>(pnn_.layers[k], moved_[k], read_[k - 1], wanted_[k - 1], write);
+            set_input_adjoints(k);
+            set_outputs(k - 1);
+            pass_down<T>(pnn_.layers[k], in_[k], outputs_[k - 1], out_[k - 1], write);
         }
-        first(low == -infinity<T>, high == infinity<T>, write);
+        first_layer(A == -infinity<T>, B == infinity<T>, write);
     }
 
    protected:
     PNN<T> pnn_;
-    std::vector<V<T>> terms_;  // of each unit of the top layer, and the logarithm of the sum of their exponentials
-    V<T> total_{};
+    std::vector<V<T>> terms_;  // the result is log Σ e^terms, over the units of the top layer
+    V<T> total_{};             // the result
 
    private:
-    std::vector<std::vector<Wanted<T>>> wanted_;
-    std::vector<std::vector<Moved<T>>> moved_;
-    std::vector<std::vector<Read<T>>> read_;
+    std::vector<std::vector<OutputAdjoint<T>>> out_;
+    std::vector<std::vector<InputAdjoint<T>>> in_;
+    std::vector<std::vector<Outputs<T>>> outputs_;
 
-    const Own& own() const { return static_cast<const Own&>(*this); }
+    const Derived& derived() const { return static_cast<const Derived&>(*this); }
 
-    void scale(size_t k) {
-        const auto& at = own().at(k);
+    void set_input_adjoints(size_t k) {
+        const auto& at = derived().at(k);
         for (size_t o = 0; o < at.size(); ++o) {
             const Unit<T>& u = pnn_.layers[k].units[o];
-            const Moved<T> m = Own::moved(u, at[o], wanted_[k][o], u.low.up, u.high.down, flatness(u));
-            moved_[k][o] = {m.point, m.lower * u.scale, m.upper * u.scale, m.part / at[o].marginal};
+            const InputAdjoint<T> in =
+                Derived::input_adjoint(u, at[o], out_[k][o], Ends<T>(u, false, false));
+            in_[k][o] = {in.z, in.lambda * u.scale, in.mu * u.scale,
+                         in.log_delta_z / at[o].W_delta};
         }
     }
 
-    void look(size_t k) {
-        const auto& at = own().at(k);
+    void set_outputs(size_t k) {
+        const auto& at = derived().at(k);
         for (size_t j = 0; j < at.size(); ++j) {
             const Unit<T>& u = pnn_.layers[k].units[j];
-            read_[k][j] = {at[j].at.up,
-                           at[j].mass,
-                           u.rest,
-                           at[j].part,
-                           u.rise * exp<T>(at[j].fall - at[j].lower) / u.shrink,
-                           u.rise * exp<T>(u.climb - u.upper) / u.shrink};
+            Outputs<T>& out = outputs_[k][j];
+            out.sigma = at[j].at.plus;
+            out.rho_f = at[j].rho_f;
+            out.rho_f_bar = u.rho_f_bar;
+            out.delta = at[j].delta;
+            out.end_A = u.rho * exp<T>(at[j].log_fall - at[j].lambda) / u.kappa_D;
+            out.end_B = u.rho * exp<T>(u.log_climb - u.mu) / u.kappa_D;
         }
     }
 
-    // z = W (x − b), λ = W (x − A), μ = W (B − x) and z′ = W; with two points s and t, μ = W (B − t), δ = W (t − s).
+    // z = W (x − b), λ = W (x − A), μ = W (B − x) and z′ = W. With two points s and t, z and λ are
+    // at s, μ = W (B − t) and δ = W (t − s).
     template <class Write>
-    void first(bool open_low, bool open_high, Write write) const {
+    void first_layer(bool open_A, bool open_B, Write write) const {
         const auto& units = pnn_.layers[0].units;
-        const auto& at = own().at(0);
+        const auto& at = derived().at(0);
         const V<T> zero{};
         for (size_t o = 0; o < units.size(); ++o) {
             const Unit<T>& u = units[o];
-            const Moved<T> m = Own::moved(u, at[o], wanted_[0][o], open_low ? zero : u.low.up,
-                                          open_high ? zero : u.high.down, open_low || open_high ? zero : flatness(u));
-            const V<T> lower = open_low ? zero : m.lower * at[o].lower, upper = open_high ? zero : m.upper * u.upper;
-            write(int(o), -u.cube * (m.point * at[o].z + lower + upper + m.part));
-            write(int(units.size() + o), -u.weight * m.point);
+            const InputAdjoint<T> in =
+                Derived::input_adjoint(u, at[o], out_[0][o], Ends<T>(u, open_A, open_B));
+            const V<T> lambda = open_A ? zero : in.lambda * at[o].lambda;
+            const V<T> mu = open_B ? zero : in.mu * u.mu;
+            write(int(o), -u.bend * (in.z * at[o].z + lambda + mu + in.log_delta_z));
+            write(int(units.size() + o), -u.W * in.z);
         }
     }
 };

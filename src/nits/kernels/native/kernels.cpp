@@ -1,4 +1,4 @@
-// What Python calls: columns and rows, a vector of rows at a time, on the threads that torch uses.
+// The functions that Python calls: loops over columns and vectors of rows, on torch's threads.
 
 #include "density.h"
 #include "mass.h"
@@ -6,105 +6,120 @@
 
 namespace nits {
 
-// Weights θ of PNNs: (columns, P, rows), rows next to each other, and the ends of each column's support.
+// Weights θ of PNNs, shape (columns, P, rows) with neighbouring rows side by side, and the ends A
+// and B of each column's support.
 template <class T>
 struct Columns {
     const T* theta;
     int64_t column_stride, weight_stride;
-    const T *low, *high;
+    const T *A, *B;
     int64_t columns, weights, rows;
     const int64_t* hidden;
     int64_t depth, threads;
 };
 
-// Calls work(worker, column, row, count) for every vector of rows, each thread with a worker of its own.
+// Calls work(worker, θ, column, offset) for every vector of rows, where `offset` is its place in an
+// array of shape (columns, rows). Each thread has a worker of its own.
 template <class Worker, class T, class Work>
-void everywhere(const Columns<T>& all, Work work) {
+void for_each_vector(const Columns<T>& pnns, Work work) {
     constexpr int lanes = Lanes<T>::count;
-    const int64_t tiles = (all.rows + lanes - 1) / lanes;
-#pragma omp parallel num_threads(int(all.threads))
+    const int64_t vectors = (pnns.rows + lanes - 1) / lanes;
+#pragma omp parallel num_threads(int(pnns.threads))
     {
-        const Flushed flushed;
-        Worker worker(all.hidden, int(all.depth));
+        const FlushSubnormals flush;
+        Worker worker(pnns.hidden, int(pnns.depth));
 #pragma omp for schedule(static)
-        for (int64_t i = 0; i < all.columns * tiles; ++i) {
-            const int64_t column = i / tiles, row = i % tiles * lanes;
-            const int count = int(all.rows - row < lanes ? all.rows - row : lanes);
-            const T* start = all.theta + column * all.column_stride + row;
-            work(worker, Rows<T>{start, all.weight_stride, count}, column, column * all.rows + row);
+        for (int64_t i = 0; i < pnns.columns * vectors; ++i) {
+            const int64_t column = i / vectors, row = i % vectors * lanes;
+            const int count = int(pnns.rows - row < lanes ? pnns.rows - row : lanes);
+            const T* start = pnns.theta + column * pnns.column_stride + row;
+            const Rows<T> theta{start, pnns.weight_stride, count};
+            work(worker, theta, column, column * pnns.rows + row);
         }
     }
 }
 
-// Writes the gradient of a worker's last result to slope, (columns, P, rows), at one vector of rows.
+// Writes the gradient of a worker's last result, for one vector of rows, to `gradient`, shape
+// (columns, P, rows).
 template <class T, class Worker>
-void write_gradient(Worker& worker, const Columns<T>& all, int64_t column, int64_t at, int count, T* slope) {
-    const bool aligned = reinterpret_cast<uintptr_t>(slope) % 64 == 0 && all.rows % Lanes<T>::count == 0;
-    const T low = all.low[column], high = all.high[column];
-    T* to = slope + at + column * (all.weights - 1) * all.rows;
-    if (aligned) {
-        worker.gradient(low, high, [&](int row, const V<T>& v) { stream<T>(to + row * all.rows, v); });
+void write_gradient(Worker& worker, const Columns<T>& pnns, int64_t column, int64_t offset,
+                    int count, T* gradient) {
+    const T A = pnns.A[column], B = pnns.B[column];
+    T* to = gradient + offset + column * (pnns.weights - 1) * pnns.rows;
+    if (reinterpret_cast<uintptr_t>(gradient) % 64 == 0 && pnns.rows % Lanes<T>::count == 0) {
+        worker.gradient(A, B, [&](int row, const V<T>& v) { stream<T>(to + row * pnns.rows, v); });
     } else {
-        worker.gradient(low, high, [&](int row, const V<T>& v) { store<T>(to + row * all.rows, v, count); });
+        worker.gradient(A, B,
+                        [&](int row, const V<T>& v) { store<T>(to + row * pnns.rows, v, count); });
     }
 }
 
-// x, value: (columns, rows). slope: (columns, P, rows), or null if no gradient is wanted.
+// x, value: (columns, rows). gradient: (columns, P, rows), or null if it is not needed.
 template <class T>
-void log_density(const Columns<T>& all, const T* x, T* value, T* slope) {
-    everywhere<Density<T>>(all, [&](Density<T>& density, const Rows<T>& theta, int64_t column, int64_t at) {
-        const V<T> point = load<T>(x + at, theta.count);
-        store<T>(value + at, density.log_density(theta, point, all.low[column], all.high[column]), theta.count);
-        if (slope) write_gradient<T>(density, all, column, at, theta.count, slope);
-    });
+void log_density(const Columns<T>& pnns, const T* x, T* value, T* gradient) {
+    for_each_vector<Density<T>>(
+        pnns, [&](Density<T>& density, const Rows<T>& theta, int64_t column, int64_t offset) {
+            const V<T> point = load<T>(x + offset, theta.count);
+            const V<T> result = density.log_density(theta, point, pnns.A[column], pnns.B[column]);
+            store<T>(value + offset, result, theta.count);
+            if (gradient) write_gradient<T>(density, pnns, column, offset, theta.count, gradient);
+        });
 }
 
-// s, t, value: (columns, rows). slope: as above.
+// s, t, value: (columns, rows). gradient: as above.
 template <class T>
-void log_mass(const Columns<T>& all, const T* s, const T* t, T* value, T* slope) {
-    everywhere<Mass<T>>(all, [&](Mass<T>& mass, const Rows<T>& theta, int64_t column, int64_t at) {
-        const V<T> start = load<T>(s + at, theta.count), end = load<T>(t + at, theta.count);
-        store<T>(value + at, mass.log_mass(theta, start, end, all.low[column], all.high[column]), theta.count);
-        if (slope) write_gradient<T>(mass, all, column, at, theta.count, slope);
-    });
+void log_mass(const Columns<T>& pnns, const T* s, const T* t, T* value, T* gradient) {
+    for_each_vector<Mass<T>>(
+        pnns, [&](Mass<T>& mass, const Rows<T>& theta, int64_t column, int64_t offset) {
+            const V<T> start = load<T>(s + offset, theta.count);
+            const V<T> end = load<T>(t + offset, theta.count);
+            const V<T> result = mass.log_mass(theta, start, end, pnns.A[column], pnns.B[column]);
+            store<T>(value + offset, result, theta.count);
+            if (gradient) write_gradient<T>(mass, pnns, column, offset, theta.count, gradient);
+        });
 }
 
-// u, x, open: (columns, rows); `open` is one where the root was not found, zero elsewhere.
+// u, x, open: (columns, rows). `open` becomes one where the root was not found, zero elsewhere.
 template <class T>
-void quantile(const Columns<T>& all, const T* u, T* x, T* open) {
-    everywhere<Quantile<T>>(all, [&](Quantile<T>& quantile, const Rows<T>& theta, int64_t column, int64_t at) {
-        I<T> left;
-        const V<T> p = load<T>(u + at, theta.count);
-        store<T>(x + at, quantile.find(theta, p, all.low[column], all.high[column], &left), theta.count);
-        store<T>(open + at, left ? nits::all<T>(T(1)) : V<T>{}, theta.count);
-    });
+void quantile(const Columns<T>& pnns, const T* u, T* x, T* open) {
+    for_each_vector<Quantile<T>>(
+        pnns, [&](Quantile<T>& quantile, const Rows<T>& theta, int64_t column, int64_t offset) {
+            I<T> left;
+            const V<T> p = load<T>(u + offset, theta.count);
+            const V<T> result = quantile.find(theta, p, pnns.A[column], pnns.B[column], &left);
+            store<T>(x + offset, result, theta.count);
+            store<T>(open + offset, left ? broadcast<T>(T(1)) : V<T>{}, theta.count);
+        });
 }
 
 }  // namespace nits
 
 extern "C" {
-void log_density_float32(const nits::Columns<float>* all, const float* x, float* value, float* slope) {
-    nits::log_density<float>(*all, x, value, slope);
+void log_density_float32(const nits::Columns<float>* pnns, const float* x, float* value,
+                         float* gradient) {
+    nits::log_density<float>(*pnns, x, value, gradient);
 }
 
-void log_density_float64(const nits::Columns<double>* all, const double* x, double* value, double* slope) {
-    nits::log_density<double>(*all, x, value, slope);
+void log_density_float64(const nits::Columns<double>* pnns, const double* x, double* value,
+                         double* gradient) {
+    nits::log_density<double>(*pnns, x, value, gradient);
 }
 
-void log_mass_float32(const nits::Columns<float>* all, const float* s, const float* t, float* value, float* slope) {
-    nits::log_mass<float>(*all, s, t, value, slope);
+void log_mass_float32(const nits::Columns<float>* pnns, const float* s, const float* t,
+                      float* value, float* gradient) {
+    nits::log_mass<float>(*pnns, s, t, value, gradient);
 }
 
-void log_mass_float64(const nits::Columns<double>* all, const double* s, const double* t, double* value,
-                      double* slope) {
-    nits::log_mass<double>(*all, s, t, value, slope);
+void log_mass_float64(const nits::Columns<double>* pnns, const double* s, const double* t,
+                      double* value, double* gradient) {
+    nits::log_mass<double>(*pnns, s, t, value, gradient);
 }
 
-void quantile_float32(const nits::Columns<float>* all, const float* u, float* x, float* open) {
-    nits::quantile<float>(*all, u, x, open);
+void quantile_float32(const nits::Columns<float>* pnns, const float* u, float* x, float* open) {
+    nits::quantile<float>(*pnns, u, x, open);
 }
 
-void quantile_float64(const nits::Columns<double>* all, const double* u, double* x, double* open) {
-    nits::quantile<double>(*all, u, x, open);
+void quantile_float64(const nits::Columns<double>* pnns, const double* u, double* x, double* open) {
+    nits::quantile<double>(*pnns, u, x, open);
 }
 }

@@ -1,7 +1,8 @@
-// The PNN over its support, as nits/pnn.py has it, for one vector of rows at a time.
+// The PNN on its support, as nits/pnn/network.py computes it, for one vector of rows at a time.
 //
-// Numbers in brackets are the equations of docs/maths.md. Everything lies in the first cache of a core: the
-// weights of a few rows are read once, and the gradient written once.
+// Numbers in brackets are the equations of docs/maths.md, and names are its symbols: f_bar is f̄,
+// lambda and mu are λ = z − z_A and μ = z_B − z, r is the rise σ(z_B) − σ(z_A) of a unit, and
+// rho = r / max r, within a layer. All of it stays in the L1 cache of a core.
 
 #pragma once
 
@@ -17,15 +18,15 @@ constexpr T infinity = std::numeric_limits<T>::infinity();
 // σ(z), σ(−z) and log(1 + e^−|z|).
 template <class T>
 struct Sigmoid {
-    V<T> up, down, tail;
+    V<T> plus, minus, tail;
 
     Sigmoid() = default;
     explicit Sigmoid(V<T> z) {
-        V<T> far = lesser<T>(magnitude<T>(z), all<T>(T(40)));
-        V<T> e = exp_within<T>(-far), high = T(1) / (T(1) + e), low = e * high;
-        up = z < T(0) ? low : high;
-        down = z < T(0) ? high : low;
-        tail = log_1_plus<T>(e);
+        V<T> far = minimum<T>(absolute<T>(z), broadcast<T>(T(40)));
+        V<T> e = exp_normal<T>(-far), larger = T(1) / (T(1) + e), smaller = e * larger;
+        plus = z < T(0) ? smaller : larger;
+        minus = z < T(0) ? larger : smaller;
+        tail = log1p<T>(e);
     }
 };
 
@@ -34,41 +35,43 @@ inline V<T> positive(V<T> z) {
     return z < T(0) ? V<T>{} : z;
 }
 
-// log W, and in `cube` −d log W / dA, equation (1).
+// log W = −A / √(1 + (A/20)²), the bounded weight of equation (1), and `bend` = −d log W / dA.
 template <class T>
-inline V<T> log_weight(V<T> A, V<T>* cube) {
+inline V<T> log_weight(V<T> A, V<T>* bend) {
     V<T> t = A * T(1.0 / 20);
-    V<T> root = rsqrt<T>(lesser<T>(T(1) + t * t, all<T>(T(1e36))));
-    *cube = root * root * root;
+    V<T> root = rsqrt<T>(minimum<T>(T(1) + t * t, broadcast<T>(T(1e36))));
+    *bend = root * root * root;
     return -A * root;
 }
 
-// A unit over the support [A, B], and at a point of it.
+// A unit on the support [A, B], and at a point of it.
 template <class T>
 struct Unit {
-    V<T> z_low, z_high, width, shrink, log_rise;  // z at A and B, D, κ(D), log(σ(z_B) − σ(z_A))
-    Sigmoid<T> low, high;
-    V<T> weight, cube, centre;  // of the first layer: W, −d log W / dA, b
-    V<T> mixed, scale, sum;     // of deeper ones: W ρ, D over it, and the sum of W
-    V<T> rise;                  // ρ, the rise over the greatest of the layer
+    V<T> z_A, z_B, D, kappa_D, log_r;  // D = z_B − z_A
+    Sigmoid<T> at_A, at_B;
+    V<T> rho;
+    V<T> W, bend, b;           // W and bend: of the first layer only
+    V<T> W_rho, scale, W_sum;  // of deeper layers: Σ W ρ, D / Σ W ρ and Σ W over the units below
 
-    V<T> z, lower, upper, below, above;  // at a point: z, z − z_A, z_B − z, f, f̄
-    V<T> fall, climb;                    // log σ(z) − log σ(z_B) and log σ(−z) − log σ(−z_A), equation (10)
-    V<T> slope;                          // f′, or its logarithm
-    V<T> mass, rest, part, marginal;     // ρ f, ρ f̄ and ρ f′, and what deeper layers sum up of the last
+    V<T> z, lambda, mu, f, f_bar;  // at the point
+    V<T> log_fall, log_climb;      // log(σ(z) / σ(z_B)) and log(σ(−z) / σ(−z_A)), by (10)
+    V<T> slope;                    // f′, or log f′
+    V<T> rho_f, rho_f_bar;
+    V<T> delta, W_delta;  // ρ f′ over its greatest in the layer, and its sum over the units below
     Sigmoid<T> at;
 };
 
 // One layer: its units, and its matrix if it reads units.
 template <class T>
 struct Layer {
-    int inputs = 1, start = 0;  // and where its weights start in θ
+    int inputs = 1;
+    int start = 0;  // of its weights in θ
     std::vector<Unit<T>> units;
-    std::vector<V<T>> weight, steep;  // W, and −dW / dA, shape (out, in)
-    V<T> top;                         // the greatest log_rise
+    std::vector<V<T>> W, W_bend;  // W and −dW / dA, shape (out, in)
+    V<T> log_r_max;
 };
 
-// Where a column's θ lies: P rows, `stride` numbers apart, of which `count` lanes are wanted.
+// The θ of one column: P rows, `stride` numbers apart, of which the first `count` lanes are used.
 template <class T>
 struct Rows {
     const T* start;
@@ -77,7 +80,8 @@ struct Rows {
 
     V<T> operator[](int row) const {
         const T* from = start + row * stride;
-        __builtin_prefetch(from + 2 * Lanes<T>::count);  // for the next but one: rows lie a page apart
+        // Rows lie a page or more apart, so that the CPU does not prefetch the next vectors itself.
+        __builtin_prefetch(from + 2 * Lanes<T>::count);
         return load<T>(from, count);
     }
 };
@@ -86,7 +90,7 @@ template <class T>
 class PNN {
    public:
     std::vector<Layer<T>> layers;
-    std::vector<V<T>> share;  // log share of the last units in the total rise
+    std::vector<V<T>> log_q;  // log of the last units' shares of the total rise
 
     PNN(const int64_t* hidden, int depth) {
         int start = 0;
@@ -95,171 +99,176 @@ class PNN {
             layer.inputs = k ? int(hidden[k - 1]) : 1;
             layer.start = start;
             layer.units.resize(hidden[k]);
-            if (k) layer.weight.resize(hidden[k] * layer.inputs);
-            if (k) layer.steep.resize(hidden[k] * layer.inputs);
+            if (k) layer.W.resize(hidden[k] * layer.inputs);
+            if (k) layer.W_bend.resize(hidden[k] * layer.inputs);
             start += int(hidden[k]) * (layer.inputs + 1);
             layers.push_back(std::move(layer));
         }
         last_ = start;
-        share.resize(hidden[depth - 1]);
+        log_q.resize(hidden[depth - 1]);
     }
 
     int last() const { return last_; }  // where the last matrix starts in θ
 
-    // Lays the PNN with weights θ over [low, high].
-    void frame(const Rows<T>& theta, T low, T high) {
-        low_ = low;
-        high_ = high;
-        first(theta);
-        for (size_t k = 1; k < layers.size(); ++k) deep(theta, layers[k - 1], layers[k]);
+    // Sets all that does not depend on the point: the PNN with weights θ on the support [A, B].
+    void normalize(const Rows<T>& theta, T A, T B) {
+        A_ = A;
+        B_ = B;
+        first_layer(theta);
+        for (size_t k = 1; k < layers.size(); ++k) deep_layer(theta, layers[k - 1], layers[k]);
         const auto& units = layers.back().units;
-        for (size_t o = 0; o < units.size(); ++o) share[o] = theta[last_ + int(o)] + units[o].log_rise;
-        V<T> total = log_sum(share);
-        for (auto& s : share) s = s - total;
+        for (size_t o = 0; o < units.size(); ++o) log_q[o] = theta[last_ + int(o)] + units[o].log_r;
+        V<T> total = log_sum_exp(log_q);
+        for (auto& term : log_q) term = term - total;
     }
 
-    // Follows x through the network; slopes are logarithms if `logs`, which cannot underflow.
+    // Follows x through the network. With `logs` slopes are logarithms, which cannot underflow.
     template <bool logs>
     void trace(V<T> x) {
-        const bool open_low = low_ == -infinity<T>, open_high = high_ == infinity<T>;
-        x = magnitude<T>(x) == infinity<T> ? V<T>{} : x;
+        const bool open_A = A_ == -infinity<T>, open_B = B_ == infinity<T>;
+        x = absolute<T>(x) == infinity<T> ? V<T>{} : x;
         for (auto& unit : layers[0].units) {
-            unit.z = unit.weight * (x - unit.centre);
-            unit.lower = open_low ? all<T>(infinity<T>) : unit.weight * (x - low_);
-            unit.upper = open_high ? all<T>(infinity<T>) : unit.weight * (high_ - x);
-            settle<logs>(unit, unit.weight, V<T>{});
+            unit.z = unit.W * (x - unit.b);
+            unit.lambda = open_A ? broadcast<T>(infinity<T>) : unit.W * (x - A_);
+            unit.mu = open_B ? broadcast<T>(infinity<T>) : unit.W * (B_ - x);
+            set_shares<logs>(unit, unit.W, V<T>{});
         }
-        for (size_t k = 1; k < layers.size(); ++k) pass<logs>(layers[k - 1], layers[k]);
+        for (size_t k = 1; k < layers.size(); ++k) trace_layer<logs>(layers[k - 1], layers[k]);
     }
 
     // log Σ e^terms.
-    static V<T> log_sum(const std::vector<V<T>>& terms) {
-        V<T> top = all<T>(-infinity<T>), sum = V<T>{};
-        for (const auto& term : terms) top = greater<T>(top, term);
+    static V<T> log_sum_exp(const std::vector<V<T>>& terms) {
+        V<T> top = broadcast<T>(-infinity<T>), sum = V<T>{};
+        for (const auto& term : terms) top = maximum<T>(top, term);
         for (const auto& term : terms) sum = sum + exp<T>(term - top);
         return top + log<T>(sum);
     }
 
    private:
-    T low_ = 0, high_ = 0;
+    T A_ = 0, B_ = 0;
     int last_ = 0;
 
-    void first(const Rows<T>& theta) {
-        const bool open_low = low_ == -infinity<T>, open_high = high_ == infinity<T>;
+    void first_layer(const Rows<T>& theta) {
+        const bool open_A = A_ == -infinity<T>, open_B = B_ == infinity<T>;
         Layer<T>& layer = layers[0];
         const int count = int(layer.units.size());
         for (int o = 0; o < count; ++o) {
             Unit<T>& unit = layer.units[o];
-            unit.weight = exp_within<T>(log_weight<T>(theta[o], &unit.cube));
-            unit.centre = theta[count + o];
-            unit.z_low = open_low ? all<T>(-infinity<T>) : unit.weight * (low_ - unit.centre);
-            unit.z_high = open_high ? all<T>(infinity<T>) : unit.weight * (high_ - unit.centre);
-            unit.width = open_low || open_high ? all<T>(infinity<T>) : unit.weight * (high_ - low_);
-            unit.shrink = kappa<T>(unit.width);
-            span(unit, log<T>(unit.shrink));
+            unit.W = exp_normal<T>(log_weight<T>(theta[o], &unit.bend));
+            unit.b = theta[count + o];
+            unit.z_A = open_A ? broadcast<T>(-infinity<T>) : unit.W * (A_ - unit.b);
+            unit.z_B = open_B ? broadcast<T>(infinity<T>) : unit.W * (B_ - unit.b);
+            unit.D = open_A || open_B ? broadcast<T>(infinity<T>) : unit.W * (B_ - A_);
+            unit.kappa_D = kappa<T>(unit.D);
+            set_rise(unit, log<T>(unit.kappa_D));
         }
-        normalize(layer);
+        set_relative_rises(layer);
     }
 
-    void deep(const Rows<T>& theta, const Layer<T>& below, Layer<T>& layer) {
+    void deep_layer(const Rows<T>& theta, const Layer<T>& below, Layer<T>& layer) {
         const int count = int(layer.units.size()), inputs = layer.inputs;
         for (int o = 0; o < count; ++o) {
             Unit<T>& unit = layer.units[o];
-            V<T>*weight = &layer.weight[o * inputs], *steep = &layer.steep[o * inputs];
-            V<T> centre = theta[layer.start + count * inputs + o];
-            V<T> mixed{}, start{}, sum{};
+            V<T>*W_o = &layer.W[o * inputs], *W_bend_o = &layer.W_bend[o * inputs];
+            V<T> b = theta[layer.start + count * inputs + o];
+            V<T> W_rho{}, z_A{}, W_sum{};
             for (int j = 0; j < inputs; ++j) {
-                V<T> cube, W = exp_within<T>(log_weight<T>(theta[layer.start + o * inputs + j], &cube));
-                weight[j] = W;
-                steep[j] = W * cube;
-                mixed += W * below.units[j].rise;
-                start += W * (below.units[j].low.up - centre);
-                sum += W;
+                V<T> bend;
+                V<T> W = exp_normal<T>(log_weight<T>(theta[layer.start + o * inputs + j], &bend));
+                W_o[j] = W;
+                W_bend_o[j] = W * bend;
+                W_rho += W * below.units[j].rho;
+                z_A += W * (below.units[j].at_A.plus - b);
+                W_sum += W;
             }
-            V<T> log_width = below.top + log<T>(mixed);
-            unit.centre = centre;
-            unit.mixed = mixed;
-            unit.sum = sum;
-            V<T> width = exp<T>(log_width);
-            I<T> flat = width < Bits<T>::straight;
-            unit.width = flat ? all<T>(Bits<T>::straight) : width;
-            unit.scale = unit.width / mixed;
-            unit.z_low = start;
-            unit.z_high = start + unit.width;
-            unit.shrink = kappa<T>(unit.width);
-            span(unit, flat ? log_width : log<T>(unit.shrink));
+            V<T> log_D = below.log_r_max + log<T>(W_rho);
+            V<T> D = exp<T>(log_D);
+            I<T> flat = D < Bits<T>::straight;
+            unit.b = b;
+            unit.W_rho = W_rho;
+            unit.W_sum = W_sum;
+            unit.D = flat ? broadcast<T>(Bits<T>::straight) : D;
+            unit.scale = unit.D / W_rho;
+            unit.z_A = z_A;
+            unit.z_B = z_A + unit.D;
+            unit.kappa_D = kappa<T>(unit.D);
+            set_rise(unit, flat ? log_D : log<T>(unit.kappa_D));
         }
-        normalize(layer);
+        set_relative_rises(layer);
     }
 
-    // log(σ(z_B) − σ(z_A)), equation (7) over the whole support.
-    static void span(Unit<T>& unit, V<T> log_shrink) {
-        unit.low = Sigmoid<T>(unit.z_low);
-        unit.high = Sigmoid<T>(unit.z_high);
-        unit.log_rise = log_shrink - positive<T>(-unit.z_high) - unit.high.tail - positive<T>(unit.z_low) -
-                        unit.low.tail;
+    // log r = log κ(D) + log σ(z_B) + log σ(−z_A), equation (7).
+    static void set_rise(Unit<T>& unit, V<T> log_kappa_D) {
+        unit.at_A = Sigmoid<T>(unit.z_A);
+        unit.at_B = Sigmoid<T>(unit.z_B);
+        unit.log_r = log_kappa_D - positive<T>(-unit.z_B) - unit.at_B.tail - positive<T>(unit.z_A) -
+                     unit.at_A.tail;
     }
 
-    static void normalize(Layer<T>& layer) {
-        layer.top = layer.units[0].log_rise;
-        for (const auto& unit : layer.units) layer.top = greater<T>(layer.top, unit.log_rise);
-        for (auto& unit : layer.units) unit.rise = exp<T>(unit.log_rise - layer.top);
+    static void set_relative_rises(Layer<T>& layer) {
+        layer.log_r_max = layer.units[0].log_r;
+        for (const auto& unit : layer.units) {
+            layer.log_r_max = maximum<T>(layer.log_r_max, unit.log_r);
+        }
+        for (auto& unit : layer.units) unit.rho = exp<T>(unit.log_r - layer.log_r_max);
     }
 
+    // λ_o = scale Σ W_oj ρ_j f_j, μ_o = scale Σ W_oj ρ_j f̄_j and z′_o = scale Σ W_oj ρ_j f′_j.
     template <bool logs>
-    void pass(Layer<T>& below, Layer<T>& layer) {
-        V<T> top = weigh<logs>(below);
+    void trace_layer(Layer<T>& below, Layer<T>& layer) {
+        V<T> top = set_outputs<logs>(below);
         const int count = int(layer.units.size()), inputs = layer.inputs;
         for (int o = 0; o < count; ++o) {
             Unit<T>& unit = layer.units[o];
-            const V<T>* weight = &layer.weight[o * inputs];
-            V<T> lower{}, upper{}, marginal{};
+            const V<T>* W = &layer.W[o * inputs];
+            V<T> lambda{}, mu{}, W_delta{};
             for (int j = 0; j < inputs; ++j) {
                 const Unit<T>& from = below.units[j];
-                lower += weight[j] * from.mass;
-                upper += weight[j] * from.rest;
-                marginal += weight[j] * from.part;
+                lambda += W[j] * from.rho_f;
+                mu += W[j] * from.rho_f_bar;
+                W_delta += W[j] * from.delta;
             }
-            unit.lower = unit.scale * lower;
-            unit.upper = unit.scale * upper;
-            unit.z = unit.upper < unit.lower ? unit.z_high - unit.upper : unit.z_low + unit.lower;
-            unit.marginal = marginal;
-            settle<logs>(unit, unit.scale * marginal, top);
+            unit.lambda = unit.scale * lambda;
+            unit.mu = unit.scale * mu;
+            // z from the nearer end of the support, where it is known best.
+            unit.z = unit.mu < unit.lambda ? unit.z_B - unit.mu : unit.z_A + unit.lambda;
+            unit.W_delta = W_delta;
+            set_shares<logs>(unit, unit.scale * W_delta, top);
         }
     }
 
-    // What the layer above sums up: ρ f, ρ f̄ and ρ f′, the latter over e^top.
+    // What the layer above sums: ρ f, ρ f̄ and ρ f′, the last of them over e^top, which it returns.
     template <bool logs>
-    static V<T> weigh(Layer<T>& layer) {
+    static V<T> set_outputs(Layer<T>& layer) {
         V<T> top{};
         if constexpr (logs) {
-            top = all<T>(-infinity<T>);
+            top = broadcast<T>(-infinity<T>);
             for (auto& unit : layer.units) {
-                unit.part = unit.log_rise - layer.top + unit.slope;
-                top = greater<T>(top, unit.part);
+                unit.delta = unit.log_r - layer.log_r_max + unit.slope;
+                top = maximum<T>(top, unit.delta);
             }
         }
         for (auto& unit : layer.units) {
-            unit.mass = unit.rise * unit.below;
-            unit.rest = unit.rise * unit.above;
-            unit.part = logs ? exp<T>(unit.part - top) : unit.rise * unit.slope;
+            unit.rho_f = unit.rho * unit.f;
+            unit.rho_f_bar = unit.rho * unit.f_bar;
+            unit.delta = logs ? exp<T>(unit.delta - top) : unit.rho * unit.slope;
         }
         return top;
     }
 
     // Equation (9) through identity (7), and the slope f′, for which z′ = e^top dz.
     template <bool logs>
-    static void settle(Unit<T>& u, V<T> dz, V<T> top) {
+    static void set_shares(Unit<T>& u, V<T> dz, V<T> top) {
         u.at = Sigmoid<T>(u.z);
-        u.fall = u.high.tail - u.at.tail - (u.z_high > T(0) ? positive<T>(-u.z) : u.upper);
-        u.climb = u.low.tail - u.at.tail - (u.z_low < T(0) ? positive<T>(u.z) : u.lower);
-        V<T> falling = exp<T>(u.fall), climbing = exp<T>(u.climb);
-        u.below = falling * (kappa<T>(u.lower) / u.shrink);
-        u.above = climbing * (kappa<T>(u.upper) / u.shrink);
+        u.log_fall = u.at_B.tail - u.at.tail - (u.z_B > T(0) ? positive<T>(-u.z) : u.mu);
+        u.log_climb = u.at_A.tail - u.at.tail - (u.z_A < T(0) ? positive<T>(u.z) : u.lambda);
+        V<T> fall = exp<T>(u.log_fall), climb = exp<T>(u.log_climb);
+        u.f = fall * (kappa<T>(u.lambda) / u.kappa_D);
+        u.f_bar = climb * (kappa<T>(u.mu) / u.kappa_D);
         if constexpr (logs) {
-            u.slope = u.fall + u.climb + (log<T>(dz / u.shrink) + top);
+            u.slope = u.log_fall + u.log_climb + (log<T>(dz / u.kappa_D) + top);
         } else {
-            u.slope = falling * climbing * (dz / u.shrink);
+            u.slope = fall * climb * (dz / u.kappa_D);
         }
     }
 };
