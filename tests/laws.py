@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor
-from torch.distributions import AffineTransform, Distribution, TransformedDistribution
+from torch.distributions import Distribution
 
-from nits import NITS, PNN, QuantizedPNN
+from nits import NITS, PNN
 from nits.heads import Atoms, Categorical, Head, Integer, Quantized
-from nits.heads.distribution import ColumnDistribution
+from nits.heads.distribution import AtomsColumn
 from nits.model import blocks
+from nits.pnn.affine import Affine
 from nits.weights import Independent
 from registry import seeded
 
@@ -74,35 +75,20 @@ def quadrature(distribution: Distribution, nodes: int = 300) -> tuple[Tensor, Te
     Gauss–Legendre between finite ends; otherwise the trapezoid rule in t, where x(t) makes ν die
     off quickly.
     """
-    if isinstance(distribution, QuantizedPNN):
-        return torch.arange(distribution.bins).double(), torch.ones(distribution.bins).double()
-    if isinstance(distribution, ColumnDistribution):
-        return quadrature_of_a_column(distribution.head, distribution, nodes)
-    if isinstance(distribution, TransformedDistribution):
-        (moved,) = distribution.transforms
-        assert isinstance(moved, AffineTransform)
-        x, w = quadrature_of_an_interval(torch.tensor(-math.inf), torch.tensor(math.inf), 4 * nodes)
-        return torch.as_tensor(moved.loc).mean() + moved.scale * x, moved.scale * w
-    assert isinstance(distribution, PNN)
-    low, high = distribution.low.flatten()[0], distribution.high.flatten()[0]
-    return quadrature_of_an_interval(low, high, nodes)
-
-
-def quadrature_of_a_column(
-    head: Head, distribution: ColumnDistribution, nodes: int
-) -> tuple[Tensor, Tensor]:
-    """All the values of a discrete column, or an interval's nodes and the atoms."""
-    if isinstance(head, Atoms):
-        low, high = (end.flatten()[0] for end in distribution.given[1:3])
-        x, w = quadrature_of_an_interval(low, high, nodes)
-        return torch.cat([torch.tensor(head.values), x]), torch.cat(
-            [torch.ones(len(head.values)), w]
-        )
-    if isinstance(head, Integer):
-        k = torch.arange(max(head.least, -4000), min(head.greatest, 4000) + 1).double()
-    else:
-        k = torch.arange(greatest(head) + 1).double()
-    return k, torch.ones_like(k)
+    ends = (distribution.support.lower_bound, distribution.support.upper_bound)
+    low, high = (torch.as_tensor(end).double().flatten()[0] for end in ends)
+    if distribution.support.is_discrete:
+        k = torch.arange(max(low.item(), -4000), min(high.item(), 4000) + 1).double()
+        return k, torch.ones_like(k)
+    if isinstance(distribution, Affine):
+        x, w = quadrature_of_an_interval(low, high, 4 * nodes)
+        scale = distribution.scale.mean()
+        return distribution.loc.mean() + scale * x, scale * w
+    x, w = quadrature_of_an_interval(low, high, nodes)
+    if isinstance(distribution, AtomsColumn):
+        atoms = distribution.values
+        return torch.cat([atoms, x]), torch.cat([torch.ones_like(atoms), w])
+    return x, w
 
 
 def quadrature_of_an_interval(low: Tensor, high: Tensor, nodes: int) -> tuple[Tensor, Tensor]:

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.distributions import AffineTransform, Distribution, TransformedDistribution
+from torch.distributions import Distribution
 
 from nits.heads import Head
 from nits.model.joint import NITS
+from nits.pnn.affine import Affine
 from nits.weights import WeightModel
 
 RIDGE = 1e-6
@@ -100,7 +101,7 @@ class Whitened(NITS):
         u = self.whiten(x)
         scale = torch.exp(-self._log_scale)
         found = zip(super().conditionals(u, context), (x - scale * u).t(), scale, strict=True)
-        return [TransformedDistribution(base, AffineTransform(at, by)) for base, at, by in found]
+        return [Affine(base, at, by) for base, at, by in found]
 
     def to_uniform(self, x: Tensor, context: Tensor | None = None) -> Tensor:
         """Returns u, shape (N, D), with u_i = P(X_i ≤ x_i | columns before): the Rosenblatt transform."""

@@ -177,9 +177,7 @@ class IntegerPNN(BinnedPNN):
     hidden: Widths of the hidden layers.
     """
 
-    def __init__(
-        self, theta: Tensor, integers: Integers = Integers(), hidden: Sequence[int] = (16, 16)
-    ) -> None:
+    def __init__(self, theta: Tensor, integers: Integers, hidden: Sequence[int] = (16, 16)) -> None:
         checks.integers(integers.least, integers.greatest)
         checks.scale(integers.scale)
         self.integers = integers
