@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from nits import PNN, QuantizedPNN
-from nits.pnn import network
+from nits.pnn import initial, network
 from nits.pnn.plain import PlainPNN
 from oracle import ExactPNN
 from pnns import (

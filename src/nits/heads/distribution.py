@@ -138,7 +138,7 @@ class AtomsColumn(ColumnDistribution):
     ) -> None:
         super().__init__(head, theta, low, high)
         logits, rest = self.theta.split([len(head.values) + 1, head.rest.weights], -1)
-        self.logits = logits.log_softmax(-1)  # of the atoms and the rest, shape (*, K + 1)
+        self.logits: Tensor = logits.log_softmax(-1)  # of the atoms and the rest, shape (*, K + 1)
         self.rest: PNN = head.rest.distribution(rest, self.low, self.high)
         self.values = torch.tensor(head.values, dtype=theta.dtype, device=theta.device)
 

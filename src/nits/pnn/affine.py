@@ -35,7 +35,7 @@ class Affine(Distribution):
     def support(self) -> Any:
         """The support of X moved and scaled, as a constraint."""
         low, high = (
-            self.loc + self.scale * getattr(self.base.support, name, end)
+            self._moved(torch.as_tensor(getattr(self.base.support, name, end)))
             for name, end in (("lower_bound", -torch.inf), ("upper_bound", torch.inf))
         )
         return constraints.interval(low, high)
@@ -47,15 +47,17 @@ class Affine(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Returns log ν_X((y − loc) / scale) − log scale."""
-        return self.base.log_prob(self._standard(value)) - torch.log(self.scale)
+        log_density: Tensor = self.base.log_prob(self._standard(value))
+        return log_density - torch.log(self.scale)
 
     def cdf(self, value: Tensor) -> Tensor:
         """Returns P(loc + scale · X ≤ y)."""
-        return self.base.cdf(self._standard(value))
+        below: Tensor = self.base.cdf(self._standard(value))
+        return below
 
     def icdf(self, value: Tensor) -> Tensor:
         """Returns the quantile at probability u."""
-        return self.loc + self.scale * self.base.icdf(value)
+        return self._moved(self.base.icdf(value))
 
     def rsample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
         """Draws samples that carry gradients to loc, scale and what the base's icdf carries them to."""
@@ -70,21 +72,26 @@ class Affine(Distribution):
     @property
     def mean(self) -> Tensor:
         """The mean: loc + scale · E X."""
-        return self.loc + self.scale * self.base.mean
+        return self._moved(self.base.mean)
 
     @property
     def variance(self) -> Tensor:
         """The variance: scale² · Var X."""
-        return self.scale**2 * self.base.variance
+        variance: Tensor = self.base.variance
+        return self.scale**2 * variance
 
     @property
     def mode(self) -> Tensor:
         """The point of greatest density."""
-        return self.loc + self.scale * self.base.mode
+        return self._moved(self.base.mode)
 
     def entropy(self) -> Tensor:
         """Returns the entropy in nats: that of X, and log scale."""
-        return self.base.entropy() + torch.log(self.scale)
+        entropy: Tensor = self.base.entropy()
+        return entropy + torch.log(self.scale)
+
+    def _moved(self, x: Tensor) -> Tensor:
+        return self.loc + self.scale * x
 
     def _standard(self, value: Tensor) -> Tensor:
         return (checks.real("x", value, self.loc) - self.loc) / self.scale

@@ -18,9 +18,6 @@ from nits.pnn.integers import Integers
 from nits.pnn.random import uniform
 from nits.pnn.support import restricted
 
-UNLIMITED = Integers()
-"""Every integer."""
-
 
 class BinnedPNN(Distribution):
     """Integers k with the probabilities that a PNN gives to intervals, one for each k.
@@ -180,9 +177,7 @@ class IntegerPNN(BinnedPNN):
     hidden: Widths of the hidden layers.
     """
 
-    def __init__(
-        self, theta: Tensor, integers: Integers = UNLIMITED, hidden: Sequence[int] = (16, 16)
-    ) -> None:
+    def __init__(self, theta: Tensor, integers: Integers, hidden: Sequence[int] = (16, 16)) -> None:
         checks.integers(integers.least, integers.greatest)
         checks.scale(integers.scale)
         self.integers = integers

@@ -137,7 +137,7 @@ class PNN(Distribution):
         weights = self.theta.reshape(-1, self.theta.shape[-1])
         flat = (weights, self.low.flatten(), self.high.flatten())
         parts = zip(*(t.split(PNNS_AT_ONCE) for t in flat), strict=True)
-        found = [quantity(PNN(*part, self.hidden)) for part in parts]
+        found = [quantity(PNN(theta, low, high, self.hidden)) for theta, low, high in parts]
         return torch.cat(found).reshape(self.batch_shape)
 
     def _points(self, x: Tensor) -> tuple[Tensor, torch.Size]:

@@ -6,13 +6,14 @@ The counterpart of `bins` where the integers may go on for ever; the same five f
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 
-class Integers(NamedTuple):
+@dataclass(frozen=True)
+class Integers:
     """The integers from least to greatest, either of which may be infinite, and where they lie."""
 
     least: float = -math.inf

@@ -47,13 +47,12 @@ def mean_and_variance(pnn: PNN) -> tuple[Tensor, Tensor]:
 def entropy(pnn: PNN) -> Tensor:
     """Returns −E log ν(X) in nats of PNNs with batch shape (n,).
 
-    It is an integral over probabilities,
+    An integral over probabilities u, by the midpoint rule in s:
 
         H = −∫ log ν(N⁻¹(u)) du,   u = s⁴ (35 − 84 s + 70 s² − 20 s³)                           (25)
 
-    by the midpoint rule in s. Points with much density are met often, however narrow they lie. The
-    error is below 10⁻⁹ for smooth densities, and at most about 0.002 times the logarithm by which ν
-    jumps where it has spikes.
+    However narrow a peak is, as many points fall into it as it has mass. The error is below 10⁻⁹
+    nats for smooth densities; where log ν jumps, as it does around a spike, 0.002 of the jump.
     """
     below, above, share = levels(pnn)
     x = pnn.quantile(below, above)
