@@ -92,5 +92,5 @@ def test_what_is_no_pixel_is_impossible(value: float) -> None:
 
 
 def test_other_columns_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"dequantized columns must be real ones on \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"dequantized columns must be continuous on \[0, 1\]"):
         Dequantized.mlp([Continuous()], hidden=8, blocks=1)

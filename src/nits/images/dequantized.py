@@ -1,7 +1,7 @@
 """Densities of 8-bit pixels with uniform noise: the continuous NITS-CONV, and the bound it gives.
 
-A pixel k of 0 … 255 becomes z = (k + ε) / 256 with ε uniform on [0, 1). A density ν of z never sees
-an integer, and bounds the probability of an image x of D pixels, the better the more draws K:
+A pixel k of 0 … 255 becomes z = (k + ε) / 256 with ε uniform on [0, 1). A density ν of z bounds the
+probability of an image x of D pixels; the bound is tighter with more draws K of the noise:
 
     log P(x) ≥ E log ( (1/K) Σ_k ν(z_k) ) − D log 256                                      (19)
 """
@@ -24,7 +24,7 @@ LEVELS = 256
 
 
 class Dequantized(NITS):
-    """A NITS whose heads describe z on [0, 1] and whose rows x are whole numbers 0 … 255; made as a NITS is.
+    """A NITS whose heads describe z on [0, 1] and whose rows x are integers 0 … 255.
 
     `log_prob` draws fresh noise from torch's generator at every call: an estimate of the bound
     (19), K = 1.
@@ -37,11 +37,12 @@ class Dequantized(NITS):
         for head in self.heads:
             if head.kind[0] != "continuous" or head.optional or (head.low, head.high) != (0, 1):
                 raise ValueError(
-                    f"dequantized columns must be real ones on [0, 1] without holes, but one is {head}."
+                    "dequantized columns must be continuous on [0, 1] without missing values, "
+                    f"but one is {head}."
                 )
 
     def noisy(self, x: Tensor) -> Tensor:
-        """Returns z for pixels x, with fresh noise; what is no pixel becomes −1, which is impossible."""
+        """Returns z for pixels x, with fresh noise; other values become −1, which is impossible."""
         whole = (x == x.floor()) & (x >= 0) & (x < LEVELS)
         return ((x + torch.rand_like(x)) / LEVELS).masked_fill(~whole & ~torch.isnan(x), -1.0)
 
@@ -58,7 +59,7 @@ class Dequantized(NITS):
     def log_prob_per_column(
         self, x: Tensor, context: Tensor | None = None, hidden: Tensor | None = None
     ) -> Tensor:
-        """Returns each column's share of log ν(z) − D log 256, shape (N, D), for one draw of the noise."""
+        """Returns each column's share of log ν(z) − D log 256, shape (N, D), for one draw."""
         x, context = self._checked(x, context)
         return super().log_prob_per_column(self.noisy(x), context, hidden) - math.log(LEVELS)
 
