@@ -158,7 +158,8 @@ def test_shapes_that_do_not_fit() -> None:
     ):
         to_rows(torch.zeros(2, 3, 3))
     message = (
-        "rows must have shape (N, 9) for images of 1 × 3 × 3, but have (2, 8); check the shape."
+        "rows must have shape (N, 9) for images of 1 × 3 × 3, but have (2, 8); "
+        "pass the shape of their images."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         to_images(torch.zeros(2, 8), (1, 3, 3))

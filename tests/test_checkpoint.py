@@ -14,6 +14,7 @@ from typing import cast
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import nits
 from two_columns import QUICK, rows, small, weights
@@ -129,14 +130,14 @@ def test_resume_refuses_another_run(tmp_path: Path) -> None:
     place = tmp_path / "run.safetensors"
     nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, checkpoint=place)
     with pytest.raises(
-        ValueError, match="the checkpoint was made with seed=0, but this run has 1; use the same"
+        ValueError, match="the checkpoint was made with seed=0, but this run has 1; resume with the"
     ):
         nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place, seed=1)
     other = replace(QUICK, clip=1.0)
     with pytest.raises(ValueError, match=r"made with recipe=.*clip=5\.0.*this run has .*clip=1\.0"):
         nits.fit(small(), rows(), max_steps=3, recipe=other, progress=False, resume=place)
     place.write_bytes(place.read_bytes()[:200])
-    with pytest.raises(ValueError, match="is not a whole safetensors file"):
+    with pytest.raises(ValueError, match="must be a whole safetensors file, but is not"):
         nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place)
 
 
@@ -158,3 +159,11 @@ def test_checkpoint_is_written_whole_or_not_at_all(
         files.write(place, {"model": {"a": torch.zeros(3)}}, {"step": 2})
     assert place.read_bytes() == kept
     assert [p.name for p in tmp_path.iterdir()] == [place.name]
+
+
+def test_resume_refuses_files_of_other_programs(tmp_path: Path) -> None:
+    place = tmp_path / "other.safetensors"
+    save_file({"a": torch.ones(3)}, place)
+    message = "must be a nits checkpoint 1, but is a safetensors file of another program; pass"
+    with pytest.raises(ValueError, match=message):
+        nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place)

@@ -138,7 +138,7 @@ def test_colours_and_rows_lie_where_they_should(tmp_path: Path) -> None:
 
 def test_md5_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path, binary)
-    message = r"data_batch_1\.bin must have the published MD5 5dd7e06a\w+, but has \w{32}; fetch it again, or pass"
+    message = r"data_batch_1\.bin must have the published MD5 5dd7e06a\w+, but has \w{32}; download it again, or pass"
     with pytest.raises(ValueError, match=message):
         cifar10(folder, validation=3)
     for path in folder.iterdir():
@@ -180,7 +180,7 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path, protocol: int
     [
         (
             b"\x80\x02cbuiltins\neval\n.",
-            r"names builtins\.eval, which is not allowed\); fetch it again",
+            r"names builtins\.eval, which is not allowed\); download it again",
         ),
         (b"\x80\x02cnumpy\nload\n.", r"names numpy\.load, which is not allowed"),
         (
@@ -189,7 +189,7 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path, protocol: int
         ),
         (
             b"no pickle",
-            r"must be a pickle of an array 'data' and a list 'labels' alone, but is not \(.*\); fetch",
+            r"must be a pickle of an array 'data' and a list 'labels' alone, but is not \(.*\); download",
         ),
         (b"", r"must be a pickle .* but is not \(EOFError: .*\)"),
         (pickle.dumps([1]), r"must be a pickle .* but is not \(AttributeError: "),
@@ -208,11 +208,11 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path, protocol: int
         ),
         (
             python3(batch(0)[0], [1, 2]),
-            "must have one label per image, but has 2 for 4; fetch it again",
+            "must have one label per image, but has 2 for 4; download it again",
         ),
         (
             python3(batch(0)[0], [1, 2, 3, -4]),
-            "must have labels from 0 to 9, but has -4; fetch it again",
+            "must have labels from 0 to 9, but has -4; download it again",
         ),
     ],
 )
@@ -228,10 +228,10 @@ def test_bad_pickles(tmp_path: Path, content: bytes, message: str) -> None:
     [
         (
             binary(*batch(0))[:-1],
-            "must have a multiple of 3073 bytes, but has 12291; fetch it again",
+            "must have a multiple of 3073 bytes, but has 12291; download it again",
         ),
-        (b"", "must have a multiple of 3073 bytes, but has 0; fetch it again"),
-        (b"\x0a" + bytes(3072), "must have labels from 0 to 9, but has 10; fetch it again"),
+        (b"", "must have a multiple of 3073 bytes, but has 0; download it again"),
+        (b"\x0a" + bytes(3072), "must have labels from 0 to 9, but has 10; download it again"),
     ],
 )
 def test_bad_binaries(tmp_path: Path, content: bytes, message: str) -> None:
@@ -246,7 +246,7 @@ def test_bad_archives(tmp_path: Path) -> None:
     for name, content in (("cut", whole[: len(whole) // 2]), ("none", b"no archive")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(
-            ValueError, match=rf"{name} must be a whole tar\.gz archive, but is not .*; fetch it"
+            ValueError, match=rf"{name} must be a whole tar\.gz archive, but is not .*; download it"
         ):
             cifar10(tmp_path / name, check=False)
     with tarfile.open(tmp_path / "empty", "w:gz") as archive:
@@ -283,7 +283,7 @@ def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_validation_leaves_something_to_train_on(tmp_path: Path) -> None:
     folder = write(tmp_path, binary)
     for validation in (20, -1):
-        message = f"at least 0 and less than the 20 train images, but is {validation}; pass another validation="
+        message = f"at least 0 and less than the 20 training images, but is {validation}; 0 leaves all for training"
         with pytest.raises(ValueError, match=message):
             cifar10(folder, validation=validation, check=False)
 

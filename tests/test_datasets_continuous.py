@@ -69,7 +69,7 @@ def test_table_errors(tmp_path: Path) -> None:
         table("iris", tmp_path)
     write_table(tmp_path, "diamonds", HEADER[:-1], [])
     with pytest.raises(
-        ValueError, match=r"must have a column 'z', but has carat, cut, .*; fetch it again"
+        ValueError, match=r"must have a column 'z', but has carat, cut, .*; download it again"
     ):
         table("diamonds", tmp_path, cache=tmp_path / "cache")
 
@@ -77,7 +77,7 @@ def test_table_errors(tmp_path: Path) -> None:
 def test_table_needs_ten_rows(tmp_path: Path) -> None:
     write_table(tmp_path, "diamonds", HEADER, diamonds(9))
     with pytest.raises(
-        ValueError, match="must have ten complete rows or more, but has 8; fetch it again"
+        ValueError, match="must have at least 10 complete rows, but has 8; download it again"
     ):
         table("diamonds", tmp_path, cache=tmp_path / "cache")
 

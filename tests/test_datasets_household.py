@@ -65,7 +65,8 @@ def test_power_follows_the_published_protocol(tmp_path: Path) -> None:
 def test_power_needs_the_published_header(tmp_path: Path) -> None:
     write_zip(tmp_path, household(20)[0], header="Date;Time")
     with pytest.raises(
-        ValueError, match=r"must begin with Date;Time;Global_.*, but begins with Date;Time\."
+        ValueError,
+        match=r"must begin with Date;Time;Global_.*, but begins with Date;Time; download",
     ):
         power(tmp_path, cache=tmp_path / "cache")
 
@@ -79,7 +80,7 @@ def test_power_needs_the_text_in_the_zip(tmp_path: Path) -> None:
 def test_power_needs_a_zip(tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / f"{NAME}.zip").write_text("no zip")
-    with pytest.raises(ValueError, match=r"must be a zip file .*; fetch it again\."):
+    with pytest.raises(ValueError, match=r"must be a zip file .*; download it again\."):
         power(tmp_path, cache=tmp_path / "cache")
 
 

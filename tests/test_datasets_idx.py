@@ -87,7 +87,7 @@ def test_md5_of_the_content_is_checked(
 ) -> None:
     folder = write(tmp_path / "files", packed=packed)
     unpacked = r"\.gz, unpacked," if packed else ""
-    message = rf"train-images-idx3-ubyte{unpacked} must have the published MD5 {md5}\w+, but has \w+; fetch it"
+    message = rf"train-images-idx3-ubyte{unpacked} must have the published MD5 {md5}\w+, but has \w+; download it"
     with pytest.raises(ValueError, match=message):
         loader(folder, validation=3)
     for part in SIZES:
@@ -108,16 +108,22 @@ LABELS = arrays("train")[1]
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (encoded(LABELS)[:-1], "must have 20 bytes by its header, but has 19; fetch it again"),
-        (encoded(LABELS) + b"\0", "must have 20 bytes by its header, but has 21; fetch it again"),
-        (encoded(LABELS)[:6], r"must have \d+ bytes by its header, but has 6; fetch it again"),
+        (encoded(LABELS)[:-1], "must have 20 bytes by its header, but has 19; download it again"),
+        (
+            encoded(LABELS) + b"\0",
+            "must have 20 bytes by its header, but has 21; download it again",
+        ),
+        (encoded(LABELS)[:6], r"must have \d+ bytes by its header, but has 6; download it again"),
         (
             encoded(LABELS[:, None]),
             "must begin with the magic number 0x00000801, but begins with 0x00000802",
         ),
-        (b"", "must begin with the magic number 0x00000801, but begins with 0x; fetch it again"),
-        (encoded(LABELS[1:]), "must have one label per image, but has 11 for 12; fetch it again"),
-        (encoded(LABELS + 10), r"must have labels from 0 to 9, but has 1\d; fetch it again"),
+        (b"", "must begin with the magic number 0x00000801, but begins with 0x; download it again"),
+        (
+            encoded(LABELS[1:]),
+            "must have one label per image, but has 11 for 12; download it again",
+        ),
+        (encoded(LABELS + 10), r"must have labels from 0 to 9, but has 1\d; download it again"),
     ],
 )
 def test_bad_files(tmp_path: Path, content: bytes, message: str) -> None:
@@ -142,7 +148,7 @@ def test_bad_gzip(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = write(tmp_path / "files", packed=True) / "t10k-images-idx3-ubyte.gz"
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(
-        ValueError, match=r"t10k-images.*\.gz must be a whole gzip file, but is not .*; fetch it"
+        ValueError, match=r"t10k-images.*\.gz must be a whole gzip file, but is not .*; download it"
     ):
         mnist(path.parent, check=False)
 

@@ -98,7 +98,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
         image_folder(tmp_path)
     with pytest.raises(
         FileNotFoundError,
-        match=r"must name a folder of images, but there is no folder .*gone; correct",
+        match=r"must be a folder of images, but there is no folder .*gone; correct",
     ):
         image_folder(tmp_path / "gone")
 
@@ -106,9 +106,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("validation", "test"), [(2, 2), (-1, 0), (0, -1)])
 def test_parts_must_fit(tmp_path: Path, validation: int, test: int) -> None:
     write(tmp_path, pictures(4, 3, 3))
-    message = (
-        f"together less than the 4 images, but are {validation} and {test}; pass other numbers"
-    )
+    message = f"together less than the 4 images, but are {validation} and {test}; by default each is a tenth"
     with pytest.raises(ValueError, match=message):
         image_folder(tmp_path, validation=validation, test=test)
 

@@ -100,7 +100,7 @@ def test_errors_say_what_to_do(root: Path) -> None:
         bsds300(root, sizes=(1, 0, 1))
     for path in sorted((root / "BSDS300/images/train").iterdir())[20:]:
         path.unlink()
-    with pytest.raises(ValueError, match="more than 20 train images, but there are 20"):
+    with pytest.raises(ValueError, match="more than 20 training images, but there are 20"):
         bsds300(root, cache=root / "cache", sizes=SIZES)
     for path in (root / "BSDS300/images/test").iterdir():
         path.unlink()

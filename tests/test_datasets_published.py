@@ -145,7 +145,7 @@ def test_miniboone_is_cut_as_stored_and_standardized_without_test(tmp_path: Path
     [
         (
             np.zeros(5),
-            r"must hold real numbers of shape \(N, D\), but holds float64 of shape \(5,\); fetch",
+            r"must hold real numbers of shape \(N, D\), but holds float64 of shape \(5,\); download",
         ),
         (
             np.zeros((5, 2), dtype=int),
@@ -153,7 +153,7 @@ def test_miniboone_is_cut_as_stored_and_standardized_without_test(tmp_path: Path
         ),
         (
             np.random.default_rng(0).random((9, 2)),
-            r"a tenth must be a row or more, but there are 9 rows",
+            r"there must be at least 10 rows, but there are 9",
         ),
         (np.ones((20, 2)), r"every column must be finite and vary, but 'feature_0' does not"),
         (

@@ -131,7 +131,7 @@ def test_rows_outside_the_support_are_counted_and_reported(
             rows().where(rows() < 2, torch.tensor(math.nan)),
             {},
             ValueError,
-            r"data has \d+ rows with NaN or infinite",
+            r"data must hold finite values, but \d+ of 600 rows have NaN or infinite ones; drop",
         ),
         (rows(1), {}, ValueError, "data must have at least 2 rows to learn from, but has 1"),
         (
@@ -228,3 +228,11 @@ def test_a_trained_model_makes_unseen_rows_uniform(name: str) -> None:
     assert float(gap) < 0.05
     for column in u.t():
         assert stats.kstest(column.numpy(), "uniform").pvalue > 1e-4
+
+
+def test_a_model_with_a_context_needs_one() -> None:
+    heads = [nits.heads.Continuous(hidden=(6, 6))] * 2
+    model = nits.NITS.mlp(heads, hidden=16, blocks=1, context=3)
+    message = "this model takes a context of 3 features, but data has none; pass context="
+    with pytest.raises(ValueError, match=message):
+        nits.fit(model, rows(), max_steps=3, recipe=QUICK, progress=False)

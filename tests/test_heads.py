@@ -95,9 +95,8 @@ def test_nan_stays_nan() -> None:
 
 def test_features_are_the_value_or_the_middle_of_the_bin() -> None:
     x = torch.tensor([0.0, 3.0, 15.0])
-    none = torch.empty(0)
-    assert Continuous().features(x, none).tolist() == [[0.0, 3.0, 15.0]]
-    assert QUANTIZED.features(x, none).tolist() == [[-15 / 16, -9 / 16, 15 / 16]]
+    assert Continuous().features(x).tolist() == [[0.0, 3.0, 15.0]]
+    assert QUANTIZED.features(x).tolist() == [[-15 / 16, -9 / 16, 15 / 16]]
 
 
 def test_initial_weights_follow_the_values() -> None:
@@ -212,8 +211,7 @@ def test_atoms_start_at_their_shares() -> None:
     head = Atoms((0.0,), 0.0)
     theta = head.initial(x)
     assert theta[:2].exp().tolist() == pytest.approx([300.5 / 1001, 700.5 / 1001])
-    assert head.knots_at(x).numel() == 0
-    assert Atoms((0.0,), knots=4).knots_at(x)[0] == x[300]
+    assert torch.equal(head.hat_values(x), x[300:])
 
 
 @pytest.mark.parametrize(

@@ -241,10 +241,10 @@ def test_a_folder_of_pictures(fitted: NITSImages, tmp_path: Path) -> None:
 
 
 WRONG = {
-    "shares": (np.full((4, 6, 5), 0.5), "whole numbers from 0 to 255"),
-    "too large": (np.full((4, 6, 5), 300), "whole numbers from 0 to 255"),
-    "negative": (np.full((4, 6, 5), -1), "whole numbers from 0 to 255"),
-    "nan": (np.full((4, 6, 5), math.nan), "whole numbers from 0 to 255"),
+    "shares": (np.full((4, 6, 5), 0.5), "integers from 0 to 255"),
+    "too large": (np.full((4, 6, 5), 300), "integers from 0 to 255"),
+    "negative": (np.full((4, 6, 5), -1), "integers from 0 to 255"),
+    "nan": (np.full((4, 6, 5), math.nan), "integers from 0 to 255"),
     "channels first": (np.zeros((4, 3, 6, 5), np.uint8), "move the channels to the end"),
     "one image": (np.zeros((6, 5), np.uint8), r"must have shape \(N, H, W\)"),
     "none": (np.zeros((0, 6, 5), np.uint8), "at least one"),
@@ -252,8 +252,8 @@ WRONG = {
         np.zeros((2, 7, 5), np.uint8),
         "6 × 5 pixels with 1 channel, as in training",
     ),
-    "colours": (np.zeros((2, 6, 5, 3), np.uint8), "but are of 6 × 5 pixels with 3 channels"),
-    "levels": (np.full((4, 6, 5), 255), "numbers below 250, but hold 255"),
+    "colours": (np.zeros((2, 6, 5, 3), np.uint8), "but have 6 × 5 pixels with 3 channels"),
+    "levels": (np.full((4, 6, 5), 255), "values below 250, but hold 255"),
     "no folder": ("nowhere", "there is no folder nowhere"),
 }
 
@@ -275,6 +275,7 @@ def test_other_mistakes_get_a_sentence(fitted: NITSImages) -> None:
         ({"size": "huge"}, "size must be one of tiny, small"),
         ({"dequantize": "normal"}, "dequantize must be None"),
         ({"dequantize": "uniform", "levels": 9, "pnn": (2,)}, "below 9"),
+        ({"dequantize": "uniform", "levels": 255}, "levels must be 256 if pixels have noise"),
     ):
         with pytest.raises(ValueError, match=message):
             small(**change).fit(bands(4))
@@ -286,7 +287,9 @@ def test_other_mistakes_get_a_sentence(fitted: NITSImages) -> None:
     lower[3:] = True
     with pytest.raises(ValueError, match="known pixels must come first in reading order"):
         fitted.complete(bands(2), lower)
-    with pytest.raises(ValueError, match=r"truth values, shape \(6, 5\)"):
+    with pytest.raises(
+        ValueError, match=r"booleans of shape \(6, 5\), but is float64 of shape \(30,\)"
+    ):
         fitted.complete(bands(2), np.ones(30))
 
 

@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from nits.datasets import toy
+from nits.datasets import normal, toy
 
 Array = Any  # NumPy arrays; scipy, which makes them here, is published without types
 every = pytest.mark.parametrize("truth", list(toy.DENSITIES.values()), ids=list(toy.DENSITIES))
@@ -19,10 +19,10 @@ above_three = pytest.mark.parametrize("name", ["student", "funnel", "chain", "co
 
 # The same densities with fewer columns: what is left when the last ones are integrated out.
 FAMILIES: dict[str, Callable[[int], toy.Density]] = {
-    "student": lambda d: toy.StudentT("student", toy.markov_factor(-0.7, d)),
+    "student": lambda d: toy.StudentT("student", normal.markov_factor(-0.7, d)),
     "funnel": lambda d: toy.Funnel("funnel", d),
     "chain": lambda d: toy.LogisticChain("chain", d),
-    "copula": lambda d: toy.GaussianCopula("copula", toy.markov_factor(0.6, d)),
+    "copula": lambda d: toy.GaussianCopula("copula", normal.markov_factor(0.6, d)),
 }
 
 
@@ -307,7 +307,7 @@ def test_the_copula_reaches_its_edges_and_its_far_tail() -> None:
         at_edge[:, column] = edge
         assert truth.log_prob(at_edge).item() == -math.inf
     far = torch.tensor([699.99, 700.01, 760.0, 1e4], dtype=torch.float64)
-    z = toy.exponential_score(far)
+    z = normal.exponential_score(far)
     torch.testing.assert_close(-torch.special.log_ndtr(-z), far, atol=2e-2, rtol=0)
     assert truth.log_prob(torch.cat([far[:, None], x[:, 1:].expand(4, -1)], 1)).isfinite().all()
 
@@ -319,5 +319,7 @@ def test_errors_name_the_mistake() -> None:
         toy.density("rings")
     with pytest.raises(ValueError, match=r"n must be at least 1, but is 0\."):
         toy.density("ring").sample(0)
-    with pytest.raises(ValueError, match=r"x has shape \(5, 3\), but 'ring' needs \(n, 2\)\."):
+    with pytest.raises(
+        ValueError, match=r"x must have shape \(n, 2\) for 'ring', but has \(5, 3\)\."
+    ):
         toy.density("ring").log_prob(torch.zeros(5, 3))

@@ -1,6 +1,6 @@
-"""Data to learn from: real tables and images, and in `nits.datasets.toy` densities that are known exactly.
+"""Data to learn from: real tables and images, and densities that are known exactly.
 
-The toy densities are imported when they are first used.
+The known densities are in `nits.datasets.toy`, which is imported when it is first used.
 """
 
 from importlib import import_module

@@ -32,7 +32,7 @@ def cached(key: str, make: Callable[[], Split], cache: Path | None = None) -> Sp
 
 
 def write(split: Split, folder: Path) -> None:
-    """Keeps a split; if another process has kept it meanwhile, that one stays."""
+    """Keeps a split, unless another process has kept it in the meantime."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
@@ -43,8 +43,8 @@ def write(split: Split, folder: Path) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise OSError(
-            f"the cache must be a folder that can be written, but {folder.parent} cannot ({reason}); "
-            "set NITS_CACHE to one that can."
+            f"the cache must be a folder that can be written, but {folder.parent} cannot "
+            f"({reason}); set NITS_CACHE to one that can."
         ) from None
 
 
@@ -73,6 +73,7 @@ def read(folder: Path) -> Split:
         train, validation, test = (np.load(folder / f"{part}.npy", mmap_mode="r") for part in PARTS)
     except (OSError, ValueError, EOFError) as error:
         raise ValueError(
-            f"{folder} must hold a whole split, but does not ({error}); delete that folder to make it anew."
+            f"{folder} must hold a whole split, but does not ({error}); "
+            "delete that folder, and the split is made again."
         ) from None
     return Split(record["name"], train, validation, test, tuple(record["columns"]))

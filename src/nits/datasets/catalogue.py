@@ -14,7 +14,7 @@ from nits.datasets.split import Split
 
 
 class Loader(Protocol):
-    """What returns a data set."""
+    """A function that returns a data set."""
 
     def __call__(self, root: Path | None = None, *, cache: Path | None = None) -> Split:
         """Returns the data set, from the cache or else from the files under `root`."""
@@ -38,8 +38,8 @@ def names() -> tuple[str, ...]:
 def load(name: str, root: Path | None = None, *, cache: Path | None = None) -> Split:
     """Returns the data set called `name`.
 
-    root: Folder with the published files, by default the one that NITS_DATA names.
-    cache: Folder for the prepared ones, by default the one that NITS_CACHE names, or ~/.cache/nits.
+    root: Folder with the published files; by default the environment variable NITS_DATA.
+    cache: Folder for the prepared files; by default NITS_CACHE, or ~/.cache/nits.
     """
     if name not in LOADERS:
         raise ValueError(f"There is no data set {name!r}; the known ones are {', '.join(LOADERS)}.")

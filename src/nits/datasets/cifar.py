@@ -1,4 +1,4 @@
-"""CIFAR-10, from its published folders or archives, binary or Python; nothing is unpacked to the disk."""
+"""CIFAR-10, from its published folders or archives, binary or Python, without unpacking to disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nits.datasets.source import image_source, lacking
 SHAPE = (3, 32, 32)
 PIXELS = 3 * 32 * 32
 Content = tuple[str, bytes]
-"""What to call a file in an error, and its bytes."""
+"""The name of a file in messages, and its bytes."""
 
 ORIGIN = "www.cs.toronto.edu/~kriz/cifar.html"
 
@@ -30,25 +30,26 @@ ALLOWED = {
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): np.dtype,
 }
-"""All that the published pickles name, as old and new NumPy spell it."""
+"""All names in the published pickles, as old and new versions of NumPy spell them."""
 
 
 def read_binary(content: bytes, where: str) -> Labelled:
-    """Returns the images and labels of a binary batch: rows of a label and 3,072 pixels, one byte each."""
+    """Returns the images and labels of a binary batch: a byte of label and 3,072 of pixels each."""
     row = 1 + PIXELS
     if not content or len(content) % row:
         raise ValueError(
-            f"{where} must have a multiple of {row} bytes, but has {len(content)}; fetch it again."
+            f"{where} must have a multiple of {row} bytes, but has {len(content)}; "
+            "download it again."
         )
     rows = np.frombuffer(content, dtype=np.uint8).reshape(-1, row)
     return paired(rows[:, 1:].reshape(-1, *SHAPE), rows[:, 0].astype(np.int64), where)
 
 
 def read_pickle(content: bytes, where: str) -> Labelled:
-    """Returns the images and labels of a Python batch, a pickle that may name nothing but `ALLOWED`."""
+    """Returns the images and labels of a Python batch, a pickle with no names but `ALLOWED`."""
     try:
         batch = _Unpickler(io.BytesIO(content), encoding="bytes").load()
-        # Python 2 wrote text that Python 3 reads as bytes.
+        # Strings that Python 2 wrote are bytes in Python 3.
         named = {
             key.decode() if isinstance(key, bytes) else key: value for key, value in batch.items()
         }
@@ -56,21 +57,21 @@ def read_pickle(content: bytes, where: str) -> Labelled:
     except Exception as error:  # a broken pickle may raise anything
         raise ValueError(
             f"{where} must be a pickle of an array 'data' and a list 'labels' alone, but is not "
-            f"({type(error).__name__}: {error}); fetch it again."
+            f"({type(error).__name__}: {error}); download it again."
         ) from None
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (PIXELS,):
         raise ValueError(
-            f"{where} must have uint8 data of shape (N, {PIXELS}), but has not; fetch it again."
+            f"{where} must have uint8 data of shape (N, {PIXELS}), but has not; download it again."
         )
     if labels.dtype.kind != "i" or labels.ndim != 1:
         raise ValueError(
-            f"{where} must have a list of integers as labels, but has not; fetch it again."
+            f"{where} must have a list of integers as labels, but has not; download it again."
         )
     return paired(data.reshape(-1, *SHAPE), labels.astype(np.int64), where)
 
 
 class _Unpickler(pickle.Unpickler):
-    """A reader of arrays and plain containers, which runs nothing else."""
+    """A reader of arrays and plain containers, which runs no other code."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Returns what a pickle names, if it is allowed."""
@@ -81,7 +82,7 @@ class _Unpickler(pickle.Unpickler):
 
 @dataclass(frozen=True)
 class Layout:
-    """A published form of the batches: its folder, its archive, the MD5 of each file, and how one is read."""
+    """A published form of the batches: its folder, its archive, the MD5 of each file, a reader."""
 
     folder: str
     archive: str
@@ -117,11 +118,14 @@ WANTED = f"{', '.join(PLACES[:-1])} or {PLACES[-1]}"
 def cifar10(
     path: Path | None = None, *, validation: int = VALIDATION, check: bool = True
 ) -> Images:
-    """Returns CIFAR-10, RGB 32×32 photographs: 45,000 to train on, 5,000 to validate and 10,000 to test.
+    """Returns CIFAR-10, RGB photographs of 32 × 32 pixels.
+
+    45,000 are to train on, 5,000 to validate and 10,000 to test.
 
     path: A published archive, a folder with the batches, or a folder with one of those; by default
-        the folder
-    that NITS_DATA names. check: Whether the batches must have the published MD5.
+        the environment variable NITS_DATA.
+    validation: Images at the end of the 50,000 published ones that are validation images.
+    check: Whether the batches must have the published MD5.
     """
     layout, files = _batches(_located(image_source(path, "", WANTED, ORIGIN)))
     batches = []
@@ -146,7 +150,7 @@ def _located(path: Path) -> Path:
 
 
 def _batches(path: Path) -> tuple[Layout, dict[str, Content]]:
-    """Returns the layout that is there, and the content of its files by their names."""
+    """Returns the layout of the files that exist, and their content by name."""
     files = _archived(path) if path.is_file() else _stored(path)
     layout = max(LAYOUTS, key=lambda each: len(each.md5.keys() & files.keys()))
     absent = [name for name in layout.md5 if name not in files]
@@ -171,6 +175,6 @@ def _archived(path: Path) -> dict[str, Content]:
                     files[name] = (f"{path}: {member.name}", stream.read())
     except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise ValueError(
-            f"{path} must be a whole tar.gz archive, but is not ({error}); fetch it again."
+            f"{path} must be a whole tar.gz archive, but is not ({error}); download it again."
         ) from None
     return files

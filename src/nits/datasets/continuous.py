@@ -1,7 +1,7 @@
-"""Four public tables, reduced to their continuous columns and freed of rounding.
+"""Four public tables, reduced to their continuous columns, with noise in place of rounding.
 
-A column is taken if it is numeric, has 100 distinct values or more, and no value fills more than
-half of the complete rows. docs/data.md says how the rounding steps were found.
+A column is taken if it is numeric, has at least 100 distinct values, and no value is that of more
+than half of the complete rows. docs/data.md says how the rounding steps were found.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ TABLES: dict[str, dict[str, float]] = {
         "y": 0.01,
         "z": 0.01,
     },
-    # Stored standardized, so a step is the original one over the column's deviation.
+    # Stored standardized, so a step is the original one divided by the standard deviation.
     "magic_gamma": {
         "fLength": 2.36045e-06,
         "fWidth": 5.45076e-06,
@@ -73,7 +73,9 @@ TABLES: dict[str, dict[str, float]] = {
 
 
 def table(name: str, root: Path | None = None, *, cache: Path | None = None) -> Split:
-    """Returns the continuous columns of a table: a tenth to validate, a tenth to test, the rest to train on.
+    """Returns the continuous columns of a table.
+
+    A tenth of the rows is to validate, a tenth to test, and the rest to train on.
 
     root: Folder with tables/<name>.csv.gz.
     """
@@ -83,13 +85,14 @@ def table(name: str, root: Path | None = None, *, cache: Path | None = None) -> 
 
 
 def _prepare(name: str, root: Path | None) -> Split:
-    columns, steps = tuple(TABLES[name]), np.array(list(TABLES[name].values()))
+    columns = tuple(TABLES[name])
+    steps = np.array(list(TABLES[name].values()))
     path = data_file(root, "tables", f"{name}.csv.gz")
     rows = complete_rows(path, columns)
     tenth = len(rows) // 10
     if tenth == 0:
         raise ValueError(
-            f"{path} must have ten complete rows or more, but has {len(rows)}; fetch it again."
+            f"{path} must have at least 10 complete rows, but has {len(rows)}; download it again."
         )
     rng = np.random.default_rng(SEED)
     rows = rows[rng.permutation(len(rows))]
@@ -99,14 +102,15 @@ def _prepare(name: str, root: Path | None) -> Split:
 
 
 def complete_rows(path: Path, columns: tuple[str, ...]) -> Matrix:
-    """Returns the named columns of the rows that miss no value in any column, in file order, shape (N, D)."""
+    """Returns the named columns of the rows without missing values, in file order, shape (N, D)."""
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         lines = csv.reader(file)
         header = next(lines, [])
         absent = [column for column in columns if column not in header]
         if absent:
             raise ValueError(
-                f"{path} must have a column {absent[0]!r}, but has {', '.join(header)}; fetch it again."
+                f"{path} must have a column {absent[0]!r}, but has {', '.join(header)}; "
+                "download it again."
             )
         places = [header.index(column) for column in columns]
         rows = [[float(line[i]) for i in places] for line in lines if _complete(line)]

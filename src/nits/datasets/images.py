@@ -1,4 +1,4 @@
-"""Images in three parts, the checks that every loader of them shares, and a folder of picture files."""
+"""Images in three parts, the checks that all loaders share, and images from a folder."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ CLASSES = 10
 VALIDATION = 5000
 SUFFIXES = (".png", ".jpg", ".jpeg")
 CHANNELS = {"L": 1, "RGB": 3}
-"""Pillow's names of the modes that are taken, and their channels."""
+"""Pillow's names of the modes that are accepted, and their channels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Images to learn from, to choose by and to report on.
+    """Images to train on, to validate and to test.
 
-    train, validation, test: uint8, shape (N, C, H, W), read-only. train_labels, validation_labels,
-    test_labels: int64, shape (N,), read-only; None where there are none.
+    train, validation, test: uint8, shape (N, C, H, W), read-only.
+    train_labels, validation_labels, test_labels: int64, shape (N,), read-only; None without labels.
     """
 
     name: str
@@ -40,12 +40,16 @@ class Images:
 
 
 def make_images(name: str, train: Labelled, test: Labelled, validation: int) -> Images:
-    """Returns the published parts as `Images`, with the last `validation` images of train as validation."""
-    (pixels, labels), (test_pixels, test_labels) = train, test
+    """Returns the published parts as `Images`.
+
+    validation: Images at the end of train that are validation images instead.
+    """
+    pixels, labels = train
+    test_pixels, test_labels = test
     if not 0 <= validation < len(pixels):
         raise ValueError(
-            f"validation must be at least 0 and less than the {len(pixels)} train images, but is "
-            f"{validation}; pass another validation=."
+            f"validation must be at least 0 and less than the {len(pixels)} training images, "
+            f"but is {validation}; 0 leaves all for training."
         )
     for array in (pixels, labels, test_pixels, test_labels):
         array.setflags(write=False)
@@ -54,15 +58,17 @@ def make_images(name: str, train: Labelled, test: Labelled, validation: int) -> 
 
 
 def paired(pixels: Pixels, labels: Labels, where: str) -> Labelled:
-    """Returns images and labels, after a check that each image has one of ten."""
+    """Returns images and labels, after a check that each image has one of the ten labels."""
     if len(pixels) != len(labels):
         raise ValueError(
-            f"{where} must have one label per image, but has {len(labels)} for {len(pixels)}; fetch it again."
+            f"{where} must have one label per image, but has {len(labels)} for {len(pixels)}; "
+            "download it again."
         )
     strange = labels[(labels < 0) | (labels >= CLASSES)]
     if len(strange):
         raise ValueError(
-            f"{where} must have labels from 0 to {CLASSES - 1}, but has {strange[0]}; fetch it again."
+            f"{where} must have labels from 0 to {CLASSES - 1}, but has {strange[0]}; "
+            "download it again."
         )
     return pixels, labels
 
@@ -72,29 +78,27 @@ def check_md5(content: bytes, expected: str, where: str) -> None:
     got = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if got != expected:
         raise ValueError(
-            f"{where} must have the published MD5 {expected}, but has {got}; fetch it again, or pass "
-            "check=False."
+            f"{where} must have the published MD5 {expected}, but has {got}; "
+            "download it again, or pass check=False."
         )
 
 
 def image_folder(
     path: Path, *, validation: int | None = None, test: int | None = None, seed: int | None = 0
 ) -> Images:
-    """Returns the PNG and JPEG files of a folder, all grey or all RGB and of one size, without labels.
+    """Returns the PNG and JPEG files of a folder, all grey or all RGB and of one size, unlabelled.
 
-    They are shuffled; the last `test` are test, the `validation` before them validation, by default
-    ⌊N/10⌋.
-
-    path: Folder with the files; its subfolders are not looked at. seed: None keeps the order of the
-        names.
+    path: Folder with the files; its subfolders are ignored.
+    validation, test: Numbers of images to validate and to test; by default ⌊N/10⌋ each.
+    seed: Of the shuffling before the images are divided; None keeps them in the order of names.
     """
     paths = _image_paths(path)
     n = len(paths)
     held = [n // 10 if size is None else size for size in (validation, test)]
     if min(held) < 0 or sum(held) >= n:
         raise ValueError(
-            f"validation and test must be at least 0 and together less than the {n} images, but are "
-            f"{held[0]} and {held[1]}; pass other numbers."
+            f"validation and test must be at least 0 and together less than the {n} images, "
+            f"but are {held[0]} and {held[1]}; by default each is a tenth of them."
         )
     order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
     pixels = _stack([paths[i] for i in order], first=paths[0])
@@ -113,7 +117,7 @@ def _image_paths(path: Path) -> list[Path]:
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"path must name a folder of images, but there is no folder {folder}; correct the path."
+            f"path must be a folder of images, but there is no folder {folder}; correct the path."
         )
     paths = sorted(
         each for each in folder.iterdir() if each.suffix.lower() in SUFFIXES and each.is_file()
@@ -126,7 +130,7 @@ def _image_paths(path: Path) -> list[Path]:
 
 
 def _stack(paths: Sequence[Path], *, first: Path) -> Pixels:
-    """Returns the images in the order of `paths`, shape (N, C, H, W), each of the size of `first`."""
+    """Returns the images at `paths`, shape (N, C, H, W), all of the size of `first`."""
     pillow = _pillow()
     shape = _picture(first, pillow).shape
     pixels = np.empty((len(paths), *shape), dtype=np.uint8)
@@ -134,8 +138,8 @@ def _stack(paths: Sequence[Path], *, first: Path) -> Pixels:
         image = _picture(path, pillow)
         if image.shape != shape:
             raise ValueError(
-                f"{path} must have the channels, height and width of {first.name}, {_product(shape)}, "
-                f"but has {_product(image.shape)}; make all images alike."
+                f"{path} must have the channels, height and width of {first.name}, "
+                f"{_product(shape)}, but has {_product(image.shape)}; make all images alike."
             )
         pixels[place] = image
     return pixels
@@ -149,16 +153,18 @@ def _picture(path: Path, pillow: ModuleType) -> Pixels:
     """Returns an image as stored, shape (C, H, W)."""
     try:
         with pillow.open(path) as image:
-            mode, pixels = image.mode, np.asarray(image)
+            mode = image.mode
+            pixels = np.asarray(image)
     except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
-        # Pillow's own words may repeat the path.
+        # Pillow's own message may repeat the path.
         raise ValueError(
             f"{path} must be a PNG or JPEG image, but cannot be read ({type(error).__name__}); "
             "replace or remove it."
         ) from None
     if mode not in CHANNELS:
         raise ValueError(
-            f"{path} must be grey or RGB with 8 bits per channel, but has Pillow's mode {mode}; convert it."
+            f"{path} must be grey or RGB with 8 bits per channel, but has Pillow's mode {mode}; "
+            "convert it."
         )
     height, width = pixels.shape[:2]
     return pixels.reshape(height, width, CHANNELS[mode]).transpose(2, 0, 1)

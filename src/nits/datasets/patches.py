@@ -1,4 +1,4 @@
-"""BSDS300: grey 8×8 patches of natural images, prepared as by Uria et al. (2013) from a seeded draw."""
+"""BSDS300: grey patches of natural images, 8 × 8 pixels, drawn as by Uria et al. (2013)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ def bsds300(
 ) -> Split:
     """Returns BSDS300, 63 columns: patches to train on, to validate and to test.
 
-    Twenty of the train images, drawn once, give the validation patches and no others. Each part has
-    random numbers of its own, so its rows do not depend on the size of another.
+    Twenty of the training images, drawn at random, give the validation patches only. Each part has
+    a generator of its own, so its rows do not depend on the sizes of the others.
 
-    root: Folder with BSDS300/images/{train,test}. sizes: Patches in train, validation and test.
+    root: Folder with BSDS300/images/{train,test}.
+    sizes: Numbers of patches to train on, to validate and to test.
     """
     if min(sizes) < 1:
         raise ValueError(
@@ -51,8 +52,8 @@ def _prepare(root: Path | None, sizes: tuple[int, int, int], seed: int) -> Split
     train, test = (image_paths(root, part) for part in ("train", "test"))
     if len(train) <= VALIDATION_IMAGES:
         raise ValueError(
-            f"there must be more than {VALIDATION_IMAGES} train images, but there are {len(train)}; "
-            "docs/data.md says where to get them."
+            f"there must be more than {VALIDATION_IMAGES} training images, but there are "
+            f"{len(train)}; docs/data.md says where to get them."
         )
     order = choice.permutation(len(train))
     own = [train[i] for i in sorted(order[:VALIDATION_IMAGES])]
@@ -76,7 +77,7 @@ def image_paths(root: Path | None, part: str) -> list[Path]:
 
 
 def grey(path: Path) -> Pixels:
-    """Returns an image as Pillow's grey, L = (299 R + 587 G + 114 B) / 1000 rounded, shape (H, W)."""
+    """Returns an image in Pillow's grey, (299 R + 587 G + 114 B) / 1000 rounded, shape (H, W)."""
     try:
         from PIL import Image
     except ImportError:
@@ -88,7 +89,7 @@ def grey(path: Path) -> Pixels:
 
 
 def draw(images: Sequence[Pixels], n: int, rng: Generator) -> Pixels:
-    """Returns n patches, shape (n, 64): an image by chance, then a place in it, each equally likely."""
+    """Returns n patches, shape (n, 64), each from a random image and a random place in it."""
     which = rng.integers(len(images), size=n)
     place = rng.random((n, 2))
     patches = np.empty((n, SIDE, SIDE), dtype=np.uint8)
@@ -101,9 +102,9 @@ def draw(images: Sequence[Pixels], n: int, rng: Generator) -> Pixels:
 
 
 def residuals(patches: Pixels, rng: Generator) -> NDArray[np.float32]:
-    """Returns z − mean(z) without its last pixel, where z = (patch + uniform noise) / 256; shape (n, 63).
+    """Returns z − mean(z) without its last pixel, shape (n, 63), z = (patch + uniform noise) / 256.
 
-    The noise is float64 and added block by block, to spare memory.
+    The noise is float64 and added block by block, to save memory.
     """
     rows = np.empty((len(patches), SIDE * SIDE - 1), dtype=np.float32)
     for start in range(0, len(patches), BLOCK):

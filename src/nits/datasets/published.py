@@ -19,7 +19,7 @@ MAX_REPEATS = 5
 
 
 def gas(root: Path | None = None, *, cache: Path | None = None) -> Split:
-    """Returns GAS, the sensors of a gas mixture that are not nearly copies of one another.
+    """Returns GAS, the sensors of a gas mixture without those that nearly repeat another.
 
     root: Folder with gas/ethylene_CO.npy, made from the published pickle as docs/data.md says.
     """
@@ -48,8 +48,8 @@ def _prepare_gas(root: Path | None) -> Split:
     absent = [name for name in NOT_SENSORS if name not in names]
     if absent:
         raise ValueError(
-            f"ethylene_CO.npy must have a column {absent[0]!r}, but has {', '.join(names) or 'no names'}; "
-            "docs/data.md says how to make it."
+            f"ethylene_CO.npy must have a column {absent[0]!r}, "
+            f"but has {', '.join(names) or 'no names'}; docs/data.md says how to make it."
         )
     sensors = [name for name in names if name not in NOT_SENSORS]
     rows = np.column_stack([records[name].astype(np.float64) for name in sensors])
@@ -62,18 +62,21 @@ def _gas_file(root: Path | None) -> Path:
     folder = data_root(root) / "gas"
     if (folder / "ethylene_CO.pickle").is_file() and not (folder / "ethylene_CO.npy").is_file():
         raise FileNotFoundError(
-            f"{folder} must hold ethylene_CO.npy, but holds only the pickle, which could run code when read; "
-            "docs/data.md says how to convert it."
+            f"{folder} must hold ethylene_CO.npy, but holds only the pickle, which could run code "
+            "when read; docs/data.md says how to convert it."
         )
     return data_file(root, "gas", "ethylene_CO.npy")
 
 
 def uncorrelated(rows: Matrix) -> list[int]:
-    """Returns the columns left after dropping the first that correlates with another, again and again."""
+    """Returns the columns that remain when the first that correlates with another is dropped.
+
+    This is repeated until no two columns correlate by more than 0.98.
+    """
     close: NDArray[np.bool_] = np.atleast_2d(np.corrcoef(rows, rowvar=False)) > MAX_CORRELATION
     kept = list(range(rows.shape[1]))
     while True:
-        # Every column is close to itself, so one count is its own.
+        # Every column is close to itself, so a count of one is its own.
         counts = close[np.ix_(kept, kept)].sum(axis=1)
         if not (counts > 1).any():
             return kept
@@ -84,13 +87,14 @@ def _prepare_hepmass(root: Path | None) -> Split:
     train_file, test_file = (
         data_file(root, "hepmass", f"1000_{part}.csv") for part in ("train", "test")
     )
-    names, test_names = _header(train_file), _header(test_file)[:-1]
-    if names != test_names:
+    names = _header(train_file)
+    if names != _header(test_file)[:-1]:
         raise ValueError(
-            f"{test_file} must have the columns of {train_file.name} and one more, but has other ones; "
-            "fetch both files again."
+            f"{test_file} must have the columns of {train_file.name} and one more, but has others; "
+            "download both files again."
         )
-    signal, test = _signal(train_file, len(names)), _signal(test_file, len(names))
+    signal = _signal(train_file, len(names))
+    test = _signal(test_file, len(names))
     train, validation = cut_tail(signal)
     kept = undiscrete(signal)
     parts = train[:, kept], validation[:, kept], test[:, kept]
@@ -112,8 +116,8 @@ def _signal(path: Path, width: int) -> Matrix:
 def undiscrete(rows: Matrix) -> list[int]:
     """Returns the columns whose smallest value occurs at most five times.
 
-    Meant as a bound on the commonest value, but the published program counts the smallest, and its
-    columns are the ones that papers report on.
+    The protocol means the most common value, but the published program counts the smallest one, and
+    papers report on the columns that it keeps.
     """
     repeats = (rows == rows.min(axis=0)).sum(axis=0)
     return [int(i) for i in np.flatnonzero(repeats <= MAX_REPEATS)]
@@ -125,7 +129,7 @@ def _prepare_miniboone(root: Path | None) -> Split:
     if stored.ndim != 2 or stored.dtype.kind != "f":
         raise ValueError(
             f"{path} must hold real numbers of shape (N, D), but holds {stored.dtype} of shape "
-            f"{stored.shape}; fetch it again."
+            f"{stored.shape}; download it again."
         )
     rows = stored.astype(np.float64)
     columns = tuple(f"feature_{i}" for i in range(rows.shape[1]))
@@ -133,7 +137,7 @@ def _prepare_miniboone(root: Path | None) -> Split:
 
 
 def _load(path: Path) -> NDArray[Any]:
-    """Reads a .npy file, and never a pickle inside it."""
+    """Reads a .npy file, but no pickle inside one."""
     try:
         array: NDArray[Any] = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:

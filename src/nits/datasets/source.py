@@ -1,4 +1,4 @@
-"""Where the published files lie: under `root`, or else under the folder that NITS_DATA names."""
+"""Where the published files are: in `root`, or in the folder of the variable NITS_DATA."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ def _found(
 
 
 def image_source(path: Path | None, name: str, wanted: str, origin: str) -> Path:
-    """Returns `path`, or else `name` under the folder that NITS_DATA names.
+    """Returns `path`, or by default the folder `name` in NITS_DATA.
 
-    wanted: The files that are looked for there. origin: Where they are published.
+    wanted: The files that it must have, for the message if there is no such path.
+    origin: Where they are published.
     """
     data = os.environ.get("NITS_DATA")
     if path is None and not data:
@@ -61,7 +62,8 @@ def image_source(path: Path | None, name: str, wanted: str, origin: str) -> Path
 
 
 def lacking(place: str, wanted: str, fault: str, origin: str) -> FileNotFoundError:
-    """Returns the error for images that are not there: what was looked for, where to get it, what to set."""
+    """Returns the error for missing files of images: what they are, and where to get them."""
     return FileNotFoundError(
-        f"{place} must hold {wanted}, but {fault}; get them from {origin}, then pass path= or set NITS_DATA."
+        f"{place} must hold {wanted}, but {fault}; get them from {origin}, "
+        "then pass path= or set NITS_DATA."
     )

@@ -13,10 +13,10 @@ Parts = tuple[Matrix, Matrix, Matrix]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows to learn from, to choose by and to report on.
+    """Rows to train on, to validate and to test.
 
     train, validation, test: float32, shape (N, D); from the cache they are memory-mapped and
-    read-only.
+        read-only.
     columns: The D names.
     """
 
@@ -34,7 +34,10 @@ def make_split(name: str, parts: Parts, columns: tuple[str, ...]) -> Split:
 
 
 def cut(rows: Matrix) -> Parts:
-    """Cuts off the last tenth as test and the last tenth of what is left as validation, both rounded down."""
+    """Returns train, validation and test rows: test is the last tenth, validation that before.
+
+    Validation is a tenth of what test leaves; both are rounded down.
+    """
     rest, test = cut_tail(rows)
     train, validation = cut_tail(rest)
     return train, validation, test
@@ -45,22 +48,23 @@ def cut_tail(rows: Matrix) -> tuple[Matrix, Matrix]:
     tail = int(0.1 * len(rows))
     if tail == 0:
         raise ValueError(
-            f"a tenth must be a row or more, but there are {len(rows)} rows; fetch the file again."
+            f"there must be at least 10 rows, but there are {len(rows)}; download the file again."
         )
     return rows[:-tail], rows[-tail:]
 
 
 def standardize(parts: Parts, by: Matrix, columns: tuple[str, ...], *, ddof: int = 0) -> Parts:
-    """Returns (part − mean) / deviation, column by column, with the mean and deviation of `by`.
+    """Returns (part − mean) / standard deviation of each column, both computed on `by`.
 
     ddof: 0 divides the squares by N, as NumPy does; 1 by N − 1, as pandas does.
     """
-    mean, deviation = by.mean(axis=0), by.std(axis=0, ddof=ddof)
+    mean = by.mean(axis=0)
+    deviation = by.std(axis=0, ddof=ddof)
     fit = np.isfinite(deviation) & (deviation > 0)
     if not fit.all():
         name = columns[int(np.argmin(fit))]
         raise ValueError(
-            f"every column must be finite and vary, but {name!r} does not; fetch the file again."
+            f"every column must be finite and vary, but {name!r} does not; download the file again."
         )
     train, validation, test = ((part - mean) / deviation for part in parts)
     return train, validation, test

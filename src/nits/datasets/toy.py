@@ -1,7 +1,7 @@
 """Eight toy densities, two to eight columns, with exact samples and an exact log-density.
 
-They are the truth that a trained model is held against: on fresh rows its mean log-density can come
-near `density("ring").log_prob(rows).mean()` and, but for chance, not pass it.
+A trained model is compared with them: on new rows its mean log-density approaches the true one, as
+in `density("ring").log_prob(rows).mean()`, and exceeds it only by chance.
 """
 
 import math
@@ -11,14 +11,23 @@ import torch
 from torch import Generator, Tensor, float32, float64
 from torch.nn.functional import logsigmoid
 
-LOG_2PI = math.log(2 * math.pi)
+from nits.datasets.normal import (
+    exponential_score,
+    fresh_generator,
+    log_det,
+    log_normal,
+    markov_factor,
+    normal,
+    uniform,
+    whiten,
+)
 
 
 class Density(ABC):
     """A density on `dimension` columns, zero outside the box [low, high].
 
-    low, high: Support of every column, float64, shape (D,); infinite unless the subclass narrows
-        it.
+    low, high: Ends of the support of every column, float64, shape (D,); infinite unless the
+        subclass has others.
     """
 
     def __init__(self, name: str, dimension: int) -> None:
@@ -42,11 +51,12 @@ class Density(ABC):
     def log_prob(self, x: Tensor) -> Tensor:
         """Returns log p(x), −inf outside the support and NaN for a row with a NaN.
 
-        x: Rows, shape (n, D). The work is done in float64; the answer has the precision of x.
+        x: Rows, shape (n, D). The computation is in float64; the result has the precision of x.
         """
         if x.ndim != 2 or x.shape[1] != self.dimension:
             raise ValueError(
-                f"x has shape {tuple(x.shape)}, but {self.name!r} needs (n, {self.dimension})."
+                f"x must have shape (n, {self.dimension}) for {self.name!r}, "
+                f"but has {tuple(x.shape)}."
             )
         outside = ((x < self.low) | (x > self.high) | x.isinf()).any(1)
         log_p = self._log_density(x.double()).masked_fill(outside, -math.inf)
@@ -60,7 +70,12 @@ class Density(ABC):
 
 
 class GaussianMixture(Density):
-    """Gaussian mixture p(x) = Σ_k w_k N(x; μ_k, L_k L_kᵀ): weights (K,), means (K, D), factors (K, D, D)."""
+    """Gaussian mixture p(x) = Σ_k w_k N(x; μ_k, L_k L_kᵀ).
+
+    weights: w, shape (K,).
+    means: μ, shape (K, D).
+    factors: L, lower triangular, shape (K, D, D).
+    """
 
     def __init__(self, name: str, weights: Tensor, means: Tensor, factors: Tensor) -> None:
         super().__init__(name, means.shape[1])
@@ -92,11 +107,11 @@ class Checkerboard(Density):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, 2)
-        self.low, self.high = torch.zeros_like(self.low), torch.ones_like(self.high)
+        self.low = torch.zeros_like(self.low)
+        self.high = torch.ones_like(self.high)
 
     def _draw(self, n: int, generator: Generator) -> Tensor:
-        # p(x, y) + p(x, y + 1/2k) = 2: keep a uniform point with probability p / 2, and otherwise
-        # shift it.
+        # p(x, y) + p(x, y + 1/2k) = 2: keep a uniform point with probability p / 2, or shift it.
         x, y, u = uniform(n, 3, generator).unbind(1)
         shifted = (y + 0.5 / self.periods) % 1.0
         keep = 2 * u < self._density(x, y)
@@ -131,7 +146,8 @@ class StudentT(Density):
         return normal(n, self.dimension, generator) @ self.factor.T / (chi2 / self.freedom).sqrt()
 
     def _log_density(self, x: Tensor) -> Tensor:
-        nu, power = self.freedom, (self.freedom + self.dimension) / 2
+        nu = self.freedom
+        power = (nu + self.dimension) / 2
         log_constant = (
             math.lgamma(power) - math.lgamma(nu / 2) - self.dimension / 2 * math.log(nu * math.pi)
         )
@@ -140,7 +156,7 @@ class StudentT(Density):
 
 
 class Funnel(Density):
-    """Neal's funnel, tamed: v = x_1 ~ N(0, 1) and x_i | v ~ N(0, exp(v)) for i > 1 (variance exp(v))."""
+    """Neal's funnel, less steep: v = x_1 ~ N(0, 1), and x_i | v ~ N(0, exp v) for i > 1."""
 
     def _draw(self, n: int, generator: Generator) -> Tensor:
         z = normal(n, self.dimension, generator)
@@ -154,8 +170,9 @@ class Funnel(Density):
 class LogisticChain(Density):
     """Nonlinear Markov chain whose steps are two-logistic mixtures; it starts from x_0 = 0.
 
-    x_i | u = x_{i−1}  ~  σ(u) Logistic(1 + ½ sin 2u, s) + σ(−u) Logistic(−1 + ½ cos 2u, s),   s =
-    1/4
+    x_i | u  ~  σ(u) Logistic(1 + ½ sin 2u, s) + σ(−u) Logistic(−1 + ½ cos 2u, s)
+
+    with u = x_{i−1} and s = 1/4.
     """
 
     scale = 0.25
@@ -169,9 +186,8 @@ class LogisticChain(Density):
     def _step(self, u: Tensor, generator: Generator) -> Tensor:
         choice, noise = uniform(len(u), 2, generator).unbind(1)
         upper, lower = self._centres(u)
-        return torch.where(choice < torch.sigmoid(u), upper, lower) + self.scale * torch.logit(
-            noise
-        )
+        centre = torch.where(choice < torch.sigmoid(u), upper, lower)
+        return centre + self.scale * torch.logit(noise)
 
     def _log_density(self, x: Tensor) -> Tensor:
         u = torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], 1)
@@ -186,7 +202,7 @@ class LogisticChain(Density):
 
 
 class GaussianCopula(Density):
-    """Gaussian copula, z ~ N(0, L Lᵀ) with unit variances, under half-line and bounded margins by turns.
+    """Gaussian copula, z ~ N(0, L Lᵀ) with unit variances, and two kinds of margins in turn.
 
         x_1, x_3, … = −log Φ(−z)     exponential, on [0, ∞)
         x_2, x_4, … = σ(z)           logit-normal, on [0, 1]
@@ -209,70 +225,17 @@ class GaussianCopula(Density):
     def _log_density(self, x: Tensor) -> Tensor:
         half_line, bounded = x[:, 0::2], x[:, 1::2]
         z = torch.empty_like(x)
-        z[:, 0::2], z[:, 1::2] = exponential_score(half_line), torch.logit(bounded)
+        z[:, 0::2] = exponential_score(half_line)
+        z[:, 1::2] = torch.logit(bounded)
         log_joint = log_normal(whiten(z, self.factor)).sum(1) - log_det(self.factor)
         # dz/dx is e^{−x} / φ(z) for the exponential and 1 / (x (1 − x)) for the logit.
         log_slopes = -half_line - log_normal(z[:, 0::2]), -(bounded * (1 - bounded)).log()
-        return (log_joint + torch.cat(log_slopes, 1).sum(1)).masked_fill(
-            z.isinf().any(1), -math.inf
-        )
-
-
-def exponential_score(x: Tensor) -> Tensor:
-    """Returns the normal score z of an exponential x: Φ(−z) = e^{−x}, by whichever tail is the smaller.
-
-    Where e^{−x} would underflow, z² = 2x − log 2πz² is iterated twice (the Mills ratio is 1/z
-    there).
-    """
-    far = 2 * x - torch.log(2 * math.pi * (2 * x - torch.log(4 * math.pi * x)))
-    near = torch.where(
-        x < 0.5, torch.special.ndtri(-torch.expm1(-x)), -torch.special.ndtri(torch.exp(-x))
-    )
-    return torch.where(x < 700, near, far.sqrt())
-
-
-def fresh_generator() -> Generator:
-    """Returns a generator seeded by the operating system."""
-    generator = torch.Generator()
-    generator.seed()
-    return generator
-
-
-def normal(n: int, columns: int, generator: Generator) -> Tensor:
-    """Returns standard normal draws, shape (n, columns)."""
-    return torch.randn(n, columns, generator=generator, dtype=float64)
-
-
-def uniform(n: int, columns: int, generator: Generator) -> Tensor:
-    """Returns uniform draws from [0, 1), shape (n, columns)."""
-    return torch.rand(n, columns, generator=generator, dtype=float64)
-
-
-def log_normal(z: Tensor) -> Tensor:
-    """Returns log φ(z) = −(z² + log 2π) / 2, elementwise."""
-    return -(z.square() + LOG_2PI) / 2
-
-
-def whiten(x: Tensor, factor: Tensor) -> Tensor:
-    """Returns L⁻¹x for every row x."""
-    z: Tensor = torch.linalg.solve_triangular(factor, x.T, upper=False)
-    return z.T
-
-
-def log_det(factor: Tensor) -> Tensor:
-    """Returns log |L| = Σ log L_ii of triangular matrices, shape (*, D, D) → (*)."""
-    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
-
-def markov_factor(rho: float, dimension: int) -> Tensor:
-    """Returns the Cholesky factor L of the correlations Σ_ij = ρ^|i−j|."""
-    i = torch.arange(dimension, dtype=float64)
-    factor: Tensor = torch.linalg.cholesky(rho ** (i[:, None] - i).abs())
-    return factor
+        log_p = log_joint + torch.cat(log_slopes, 1).sum(1)
+        return log_p.masked_fill(z.isinf().any(1), -math.inf)
 
 
 def round_mixture(name: str, means: Tensor, width: float) -> GaussianMixture:
-    """Returns the mixture of equally likely round Gaussians of standard deviation `width` at `means`."""
+    """Returns the mixture of equally likely Gaussians at `means`, of standard deviation `width`."""
     k, d = means.shape
     weights = torch.full((k,), 1 / k, dtype=float64)
     return GaussianMixture(
@@ -281,7 +244,7 @@ def round_mixture(name: str, means: Tensor, width: float) -> GaussianMixture:
 
 
 def moons() -> Density:
-    """Two interlocking half circles, each a string of sixteen Gaussians that overlap into a smooth band."""
+    """Two interlocking half circles, each a smooth band of sixteen Gaussians that overlap."""
     t = math.pi * (torch.arange(16, dtype=float64) + 0.5) / 16
     upper = torch.stack([t.cos(), t.sin()], 1)
     lower = torch.stack([1 - t.cos(), 0.5 - t.sin()], 1)
@@ -306,13 +269,16 @@ def mixture() -> Density:
     )
 
 
-_EVERY: list[Density] = [moons(), ring(), Checkerboard("checkerboard"), mixture()]
-_EVERY += [
+_EVERY: list[Density] = [
+    moons(),
+    ring(),
+    Checkerboard("checkerboard"),
+    mixture(),
     StudentT("student", markov_factor(-0.7, 4)),
     Funnel("funnel", 5),
     LogisticChain("chain", 6),
+    GaussianCopula("copula", markov_factor(0.6, 8)),
 ]
-_EVERY += [GaussianCopula("copula", markov_factor(0.6, 8))]
 DENSITIES: dict[str, Density] = {each.name: each for each in _EVERY}
 
 

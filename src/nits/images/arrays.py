@@ -1,4 +1,4 @@
-"""Images as users have them: uint8 arrays (N, H, W) or (N, H, W, C), or a folder of picture files."""
+"""Images as users have them: uint8 arrays (N, H, W) or (N, H, W, C), or a folder of files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ Shape = tuple[int, int, int]
 
 
 def read(images: Any, shape: Shape | None = None, levels: int = 256) -> Pixels:
-    """Returns images as uint8, shape (N, C, H, W), after a check of their C × H × W, if named, and levels."""
+    """Returns images as uint8, shape (N, C, H, W).
+
+    shape: C, H and W that the images must have, if any.
+    levels: A number that all values must be below.
+    """
     if isinstance(images, str | Path):
         from nits.datasets.images import read_folder
 
@@ -26,12 +30,13 @@ def read(images: Any, shape: Shape | None = None, levels: int = 256) -> Pixels:
         pixels = _from_array(images)
     if shape is not None and pixels.shape[1:] != shape:
         raise ValueError(
-            f"images must be of {_words(shape)}, as in training, but are of {_words(pixels.shape[1:])}; "
-            "resize or convert them."
+            f"images must have {_words(shape)}, as in training, "
+            f"but have {_words(pixels.shape[1:])}; resize or convert them."
         )
     if int(pixels.max()) >= levels:
         raise ValueError(
-            f"images must hold numbers below {levels}, but hold {pixels.max()}; name more levels."
+            f"images must hold values below {levels}, but hold {pixels.max()}; "
+            "fit a model with more levels."
         )
     return pixels
 
@@ -40,19 +45,21 @@ def _from_array(images: Any) -> Pixels:
     array = images.detach().cpu().numpy() if isinstance(images, Tensor) else np.asarray(images)
     if array.ndim not in (3, 4) or (array.ndim == 4 and array.shape[3] not in (1, 3)):
         raise ValueError(
-            f"images must have shape (N, H, W) or (N, H, W, C) with 1 or 3 channels, but have {array.shape}; "
-            "move the channels to the end."
+            "images must have shape (N, H, W) or (N, H, W, C) with 1 or 3 channels, "
+            f"but have {array.shape}; move the channels to the end."
         )
     if 0 in array.shape:
-        raise ValueError(f"images must be at least one of one pixel, but have shape {array.shape}.")
+        raise ValueError(
+            f"there must be at least one image of one pixel, but the shape is {array.shape}."
+        )
     if array.dtype.kind not in "biuf":
         raise TypeError(f"images must be uint8, but are {array.dtype}; convert them.")
     if array.dtype != np.uint8:
         # The comparison is false for NaN, too.
         if not ((array >= 0) & (array <= 255) & (array == np.floor(array))).all():
             raise ValueError(
-                "images must hold whole numbers from 0 to 255, but hold others; "
-                "multiply shares by 255 and round, with (255 * images).round().astype('uint8')."
+                "images must hold integers from 0 to 255, but hold other values; "
+                "convert values in [0, 1] with (255 * images).round().astype('uint8')."
             )
         array = array.astype(np.uint8)
     pixels = array[:, None] if array.ndim == 3 else array.transpose(0, 3, 1, 2)
@@ -66,9 +73,8 @@ def _words(shape: tuple[int, ...]) -> str:
 
 def rows(pixels: Pixels) -> Tensor:
     """Returns images, shape (N, C, H, W), as rows of float32."""
-    return to_rows(
-        torch.from_numpy(np.require(pixels, requirements="W"))
-    )  # torch warns of what is read-only
+    writable = np.require(pixels, requirements="W")  # torch warns of arrays that are not
+    return to_rows(torch.from_numpy(writable))
 
 
 def pictures(numbers: Tensor, shape: Shape) -> NDArray[Any]:
@@ -77,30 +83,31 @@ def pictures(numbers: Tensor, shape: Shape) -> NDArray[Any]:
 
 
 def as_given(images: NDArray[Any]) -> NDArray[Any]:
-    """Returns images, shape (N, C, H, W), as users have them: see above."""
-    return (
-        images[:, 0] if images.shape[1] == 1 else np.ascontiguousarray(images.transpose(0, 2, 3, 1))
-    )
+    """Returns images, shape (N, C, H, W), as (N, H, W), or (N, H, W, C) if C is not 1."""
+    if images.shape[1] == 1:
+        return images[:, 0]
+    return np.ascontiguousarray(images.transpose(0, 2, 3, 1))
 
 
 def first_pixels(known: Any, shape: Shape) -> Tensor:
-    """Returns which columns of a row are known, shape (D,); they must come first in reading order."""
+    """Returns which columns of a row are known, shape (D,), from which pixels are, (H, W)."""
     array = known.detach().cpu().numpy() if isinstance(known, Tensor) else np.asarray(known)
     if array.shape != shape[1:] or array.dtype != np.bool_:
         raise ValueError(
-            f"the mask must be of truth values, shape {shape[1:]}, but is {array.dtype}, shape {array.shape}."
+            f"mask must be an array of booleans of shape {shape[1:]}, "
+            f"but is {array.dtype} of shape {array.shape}."
         )
     flat = array.flatten()
     if (flat[1:] & ~flat[:-1]).any():
         raise ValueError(
-            "known pixels must come first in reading order, row by row from the top left, but one comes "
-            "after an unknown one; a model completes images from the top."
+            "known pixels must come first in reading order, row by row from the top left, but one "
+            "comes after an unknown one; a model completes images from the top."
         )
     return torch.from_numpy(flat).repeat_interleave(shape[0])
 
 
 def grid(images: NDArray[Any], columns: int | None = None, gap: int = 2) -> Pixels:
-    """Returns images, shape (N, H, W) or (N, H, W, C), as one picture of them all, on white."""
+    """Returns one image with all images, shape (N, H, W) or (N, H, W, C), side by side on white."""
     count, height, width = images.shape[:3]
     columns = columns or max(1, round((count * height / width) ** 0.5))
     lines = -(-count // columns)

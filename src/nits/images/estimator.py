@@ -40,8 +40,9 @@ class NITSImages(DensityMixin, BaseEstimator):  # type: ignore[misc]
     It keeps scikit-learn's contract, with images in place of X and labels in place of y.
 
     size: "tiny", "small", "paper-bsds300", "paper-cifar10", or a `nits.weights.ConvSize`.
-    pnn: Hidden layers of each channel's PNN. The paper's 16 × 16, which heads have by default, would
-        double the cost of a step; one layer, such as (10,), is PixelCNN++'s mixture of logistics.
+    pnn: Hidden layers of each channel's PNN. The paper's 16 × 16, which heads have by default,
+        would double the cost of a step, and was behind after equal seconds; one layer, such as
+        (10,), is PixelCNN++'s mixture of logistics.
     dequantize: None for exact probabilities, or "uniform": a density of pixels with noise, which
         gives a bound on the probability.
     levels: Values that a channel can have, 0 … levels − 1; 256 if pixels have noise.
@@ -113,20 +114,27 @@ class NITSImages(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _size(self) -> ConvSize:
         if isinstance(self.size, str) and self.size not in SIZES:
-            raise ValueError(f"size must be one of {', '.join(SIZES)}, but is {self.size!r}.")
+            raise ValueError(
+                f"size must be one of {', '.join(SIZES)}, or a nits.weights.ConvSize, "
+                f"but is {self.size!r}."
+            )
         size = SIZES[self.size] if isinstance(self.size, str) else self.size
         return size if self.dropout is None else size._replace(dropout=self.dropout)
 
     def _built(self, size: ConvSize, context: int) -> Density:
         """Returns the untrained model."""
         if self.dequantize not in (None, "uniform"):
-            raise ValueError(f'dequantize must be None or "uniform", but is {self.dequantize!r}.')
+            raise ValueError(
+                f"dequantize must be None or 'uniform', but is {self.dequantize!r}; "
+                "None gives exact probabilities."
+            )
         if self.dequantize is None:
             pixel = Quantized(0.0, 1.0, self.levels, tuple(self.pnn))
             return NITS.conv(self.shape_, pixel, size=size, context=context)
         if self.levels != LEVELS:
             raise ValueError(
-                f"pixels with noise must have {LEVELS} levels, but have {self.levels}."
+                f"levels must be {LEVELS} if pixels have noise, but is {self.levels}; "
+                "leave out levels or dequantize."
             )
         real = Continuous(0.0, 1.0, tuple(self.pnn))
         return Dequantized(NITS.conv(self.shape_, real, size=size, context=context))
@@ -158,7 +166,8 @@ class NITSImages(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _recipe(self) -> Recipe:
         _, height, width = self.shape_
-        batch, rate = self.batch_size, self.learning_rate
+        batch = self.batch_size
+        rate = self.learning_rate
         if batch is None:
             batch = next((n for n in (32, 16) if n * height * width <= PIXELS_PER_STEP), 8)
         if rate is None:

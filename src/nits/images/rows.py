@@ -9,7 +9,10 @@ from torch import Tensor
 def to_rows(
     images: Tensor, present: Tensor | None = None, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """Returns images, shape (N, C, H, W), as rows, shape (N, D); of those pixels only that are present."""
+    """Returns images, shape (N, C, H, W), as rows, shape (N, D).
+
+    present: Pixels that the rows have, shape (H, W); all by default.
+    """
     if images.dim() != 4:
         raise ValueError(
             f"images must have shape (N, C, H, W), but have {tuple(images.shape)}; "
@@ -20,14 +23,18 @@ def to_rows(
 
 
 def to_images(rows: Tensor, shape: tuple[int, int, int], present: Tensor | None = None) -> Tensor:
-    """Returns rows, shape (N, D), as images, shape (N, C, H, W); zero where no pixel is present."""
+    """Returns rows, shape (N, D), as images, shape (N, C, H, W).
+
+    shape: C, H and W.
+    present: Pixels that the rows have, shape (H, W); all by default. The others become zero.
+    """
     channels, height, width = shape
     there = torch.ones(height, width) if present is None else present
     count = channels * int(there.bool().sum())
     if rows.dim() != 2 or rows.shape[1] != count:
         raise ValueError(
             f"rows must have shape (N, {count}) for images of {channels} × {height} × {width}, "
-            f"but have {tuple(rows.shape)}; check the shape."
+            f"but have {tuple(rows.shape)}; pass the shape of their images."
         )
     pixels = rows.new_zeros(len(rows), height * width, channels)
     pixels[:, there.flatten().bool()] = rows.unflatten(1, (-1, channels))

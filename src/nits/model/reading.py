@@ -91,7 +91,8 @@ def hats(x: Tensor, knots: Tensor) -> Tensor:
     ramps = ((x - start) * steepness).clamp(0, 1)  # (K − 1, *, N)
     # About one hat in K is up at a time: √K gives each the size of an ordinary input.
     size = 0.8 * knots.shape[-1] ** 0.5
-    return torch.cat([1 - ramps[:1], ramps[:-1] - ramps[1:], ramps[-1:]]) * size
+    found = torch.cat([1 - ramps[:1], ramps[:-1] - ramps[1:], ramps[-1:]])
+    return found * size
 
 
 def even_knots(low: float, high: float, count: int) -> Tensor:

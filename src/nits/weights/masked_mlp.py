@@ -93,7 +93,8 @@ class MaskedMLP(WeightModel):
         in memory at once.
         """
         if torch.is_grad_enabled():
-            return self.last(self._active(features, context)).split(list(sizes))
+            theta: Tensor = self.last(self._active(features, context))
+            return theta.split(list(sizes))
         active = self._active(features, context)
         ends = zip(sizes, accumulate(sizes), strict=True)
         return (self.last.rows(stop - size, stop, active) for size, stop in ends)
