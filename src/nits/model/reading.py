@@ -90,7 +90,7 @@ def hats(x: Tensor, knots: Tensor) -> Tensor:
     start, steepness = (t.movedim(-1, 0).unsqueeze(-1) for t in (knots[..., :-1], steepness))
     ramps = ((x - start) * steepness).clamp(0, 1)  # (K − 1, *, N)
     # About one hat in K is up at a time: √K gives each the size of an ordinary input.
-    size = 0.8 * knots.shape[-1] ** 0.5
+    size: float = 0.8 * knots.shape[-1] ** 0.5
     found = torch.cat([1 - ramps[:1], ramps[:-1] - ramps[1:], ramps[-1:]])
     return found * size
 

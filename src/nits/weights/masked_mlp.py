@@ -94,7 +94,8 @@ class MaskedMLP(WeightModel):
         """
         if torch.is_grad_enabled():
             theta: Tensor = self.last(self._active(features, context))
-            return theta.split(list(sizes))
+            parts: tuple[Tensor, ...] = theta.split(list(sizes))
+            return parts
         active = self._active(features, context)
         ends = zip(sizes, accumulate(sizes), strict=True)
         return (self.last.rows(stop - size, stop, active) for size, stop in ends)
