@@ -14,6 +14,15 @@ from nits.model.steps import Steps
 from nits.pnn.random import uniform
 
 Function = Callable[[Tensor], Tensor]
+LEVELS = 512
+"""Quantiles of each member by which mode and entropy are found."""
+
+NEAR_THE_END = 1e-7
+"""Where the search for the mode starts and ends: quantiles of 0 and 1 may be infinite."""
+
+PASSES, FINER = 6, 17
+"""How often that search narrows its interval, and into how many points it cuts it."""
+
 INTEGERS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
@@ -129,6 +138,42 @@ class MixedDistribution(Distribution):
         """Σ_k w_k (Var_k X + (E_k X − E X)²)."""
         mean = self.mean
         return self._mean([part.variance + (part.mean - mean) ** 2 for part in self.parts])
+
+    @property
+    def mode(self) -> Tensor:
+        """The value of greatest log_prob among the members' quantiles, and around the best of them."""
+        with torch.no_grad():
+            x = self._quantiles(torch.linspace(NEAR_THE_END, 1 - NEAR_THE_END, LEVELS))
+            x = x.sort(0).values
+            for _ in range(PASSES):
+                best = self.log_prob(x).argmax(0, keepdim=True)
+                left, right = (x.gather(0, (best + i).clamp(0, len(x) - 1)) for i in (-1, 1))
+                found = x.gather(0, best)
+                finer = (
+                    torch.linspace(0, 1, FINER).to(x).reshape(-1, *(1 for _ in self.batch_shape))
+                )
+                between = left + (right - left) * finer
+                between = between.round() if self.support.is_discrete else between
+                x = torch.cat([found, between]).sort(0).values
+        return found.squeeze(0)
+
+    def entropy(self) -> Tensor:
+        """Returns −E log P(X) in nats: exact for finitely many values, else by quantiles."""
+        if all(hasattr(part, "probs") for part in self.parts):
+            weights = self.log_weights.unsqueeze(-1)
+            logits = log_sum(torch.stack([part.logits for part in self.parts]) + weights)
+            finite = logits.masked_fill(logits == -torch.inf, 0.0)
+            found: Tensor = -(logits.exp() * finite).sum(-1)
+            return found
+        middles = (torch.arange(LEVELS) + 0.5) / LEVELS
+        log_prob = self.log_prob(self._quantiles(middles)).unflatten(0, (len(self.parts), -1))
+        return -(self.log_weights.exp() * log_prob.mean(1)).sum(0)
+
+    def _quantiles(self, levels: Tensor) -> Tensor:
+        """Returns quantiles of each member, shape (K · levels, *)."""
+        u = levels.to(self.log_weights).reshape(-1, *(1 for _ in self.batch_shape))
+        u = u.expand(-1, *self.batch_shape)
+        return torch.cat([part.icdf(u) for part in self.parts])
 
     def _mean(self, parts: list[Tensor]) -> Tensor:
         pairs = zip(self.log_weights.exp(), parts, strict=True)
