@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-from markup import table
-
-Results = dict[str, Any]
+from markdown_table import table
+from results import Record
 
 NONE = "Speed has not been measured on this version yet."
 RACES = ("training", "training, tuned", "scoring", "sampling")
 
 
 def speed_tables(results: Path) -> str:
-    """Returns a table for each of the files there are, a blank line between them."""
-    makers = {"speed": (race_table, cost_table), "scaling": (scaling_table,)}
+    """Returns the tables of the files there are, a blank line between them."""
+    makers = {"speed": (race_table, rate_table), "scaling": (scaling_table,)}
     found = [
         maker(json.loads((results / f"{name}.json").read_text(encoding="utf-8"))["results"])
         for name, all_of_one in makers.items()
@@ -26,8 +24,8 @@ def speed_tables(results: Path) -> str:
     return "\n\n".join(found) or NONE
 
 
-def race_table(results: Results) -> str:
-    """Returns how many times a rival's rows per second ours are, a column per race and number of columns."""
+def race_table(results: Record) -> str:
+    """Returns how many times a rival's rows per second ours are, by race and number of columns."""
     races = [
         (f"{name}, {columns} columns", found["ours_over"])
         for name in RACES
@@ -41,33 +39,30 @@ def race_table(results: Results) -> str:
     return table(("rows/s of nits-mlp over", *(head for head, _ in races)), lines)
 
 
-def cost_table(results: Results) -> str:
-    """Returns rows per second, and the peak memory of training."""
-    memory = results["training_memory"]["columns"]
-    sizes = list(memory)
-    heads = [f"{name}, {columns} columns" for name in (*RACES, "MiB to train") for columns in sizes]
-    names = list(dict.fromkeys(name for columns in sizes for name in memory[columns]))
-    lines = []
-    for name in names:
-        speeds = [
-            results[race]["columns"][c]["rows_per_s"].get(name) for race in RACES for c in sizes
-        ]
-        cells = ["–" if s is None else f"{s['median']:,.0f}" for s in speeds]
-        lines.append((name, *cells, *(f"{memory[c][name]:,.0f}" for c in sizes)))
-    return table(("rows/s", *heads), lines)
-
-
-def scaling_table(results: Results) -> str:
-    """Returns the exponents of the power laws: time = c · sizeᵖ."""
-    lines = [
-        (
-            f"{sweep['work']}, {min(sweep['sizes']):,} … {max(sweep['sizes']):,} {sweep['against']}",
-            *(f"{line['exponent']:.2f}" for line in sweep["threads"].values()),
-        )
-        for sweep in results["sweeps"].values()
+def rate_table(results: Record) -> str:
+    """Returns the rows per second of every contender, by race and number of columns."""
+    races = [
+        (f"{name}, {columns} columns", found["rows_per_s"])
+        for name in RACES
+        for columns, found in results[name]["columns"].items()
     ]
-    threads = next(iter(results["sweeps"].values()))["threads"]
-    return table(("time grows with the power", *map(_threads, threads)), lines)
+    names = dict.fromkeys(name for _, found in races for name in found)
+    lines = [
+        (name, *(f"{found[name]['median']:,.0f}" if name in found else "–" for _, found in races))
+        for name in names
+    ]
+    return table(("rows/s", *(head for head, _ in races)), lines)
+
+
+def scaling_table(results: Record) -> str:
+    """Returns the exponents of the power laws: time = c · sizeᵖ."""
+    sweeps = list(results["sweeps"].values())
+    lines = []
+    for sweep in sweeps:
+        reach = f"{min(sweep['sizes']):,} … {max(sweep['sizes']):,} {sweep['against']}"
+        powers = [f"{line['exponent']:.2f}" for line in sweep["threads"].values()]
+        lines.append((f"{sweep['work']}, {reach}", *powers))
+    return table(("time grows with the power", *map(threads_of, sweeps[0]["threads"])), lines)
 
 
 def _ratio(spread: dict[str, float]) -> str:
@@ -75,5 +70,6 @@ def _ratio(spread: dict[str, float]) -> str:
     return f"**{middle:.3g}** ({low:.3g} … {high:.3g})"
 
 
-def _threads(count: str) -> str:
+def threads_of(count: str) -> str:
+    """Returns the number of threads in words."""
     return f"{count} thread{'s' if count != '1' else ''}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import equinox
@@ -15,35 +15,23 @@ from flowjax.distributions import Normal
 from flowjax.flows import masked_autoregressive_flow
 from jax import numpy as jnp
 
-from models.fitted import VALIDATION_ROWS, Clock, Fitted, Rows, Settings, Values, taken
-from models.loop import SCORED_AT_ONCE, Loop, Recipe
+from models.fitted import SCORED_AT_ONCE, VALIDATION_ROWS, Clock, Fitted, Points, Settings, Values
+from models.rival_training import Loop
 from nits.datasets import Split
 
 Tree = Any
 """A flow, or a part of one: JAX's pytrees have no type of their own."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Spline layers, each with a masked network before it and a permutation after it."""
-
-    transforms: int
-    hidden: int
-    depth: int
-    bins: int
-    interval: float
-
-
 def build(columns: int, settings: Settings, seed: int) -> Tree:
     """Returns the untrained flow, its fast direction that of scoring."""
-    s = taken(Shape, settings)
     return masked_autoregressive_flow(
         jax.random.key(seed),
         base_dist=Normal(jnp.zeros(columns)),
-        transformer=RationalQuadraticSpline(knots=s.bins, interval=s.interval),
-        flow_layers=s.transforms,
-        nn_width=s.hidden,
-        nn_depth=s.depth,
+        transformer=RationalQuadraticSpline(knots=settings["bins"], interval=settings["interval"]),
+        flow_layers=settings["transforms"],
+        nn_width=settings["hidden"],
+        nn_depth=settings["depth"],
     )
 
 
@@ -52,28 +40,27 @@ def _is_fixed(leaf: object) -> bool:
 
 
 class JaxLoop(Loop):
-    """A loop over a flow's arrays; AdamW after its rate, which `take` is given."""
+    """The loop over a flow's arrays; AdamW but for its rate, which `take` is given."""
 
-    def __init__(self, flow: Tree, train: Rows, recipe: Recipe, seed: int) -> None:
-        super().__init__(train, recipe, seed)
-        self.weights, self.rest = equinox.partition(
-            flow, equinox.is_inexact_array, is_leaf=_is_fixed
-        )
-        self.average = self.best_weights = self.weights
+    def __init__(self, flow: Tree, train: Points, settings: Settings, seed: int) -> None:
+        super().__init__(train, settings, seed)
         if self.free:
             raise ValueError(
                 "flowjax-nsf is trained with AdamW and a cosine only; set optimizer to adamw."
             )
+        arrays = equinox.is_inexact_array
+        self.weights, self.rest = equinox.partition(flow, arrays, is_leaf=_is_fixed)
+        self.average = self.best_weights = self.weights
         self.optimizer = optax.chain(
-            optax.clip_by_global_norm(recipe.clip),
+            optax.clip_by_global_norm(settings["clip"]),
             optax.scale_by_adam(),
-            optax.add_decayed_weights(recipe.weight_decay),
+            optax.add_decayed_weights(settings["weight_decay"]),
         )
         self.moments = self.optimizer.init(self.weights)
         self._compiled = equinox.filter_jit(self._step)
 
     def _step(self, state: Tree, rows: Tree, rate: Tree, decay: Tree) -> tuple[Tree, Tree]:
-        """Returns weights, moments and average after a step, or as they were if it was not finite."""
+        """Returns weights, moments and average after a step, or as they were if not finite."""
         weights, moments, average = state
 
         def loss(trained: Tree) -> Tree:
@@ -84,21 +71,20 @@ class JaxLoop(Loop):
         moved = jax.tree.map(lambda w, u: w - rate * u, weights, update)
         nearer = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, average, moved)
         finite = jnp.isfinite(value) & jnp.isfinite(optax.tree.norm(gradient))
-        kept = jax.tree.map(
-            lambda new, old: jnp.where(finite, new, old), (moved, later, nearer), state
-        )
+        after = moved, later, nearer
+        kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, state)
         return kept, finite
 
-    def take(self, rows: Rows, rate: float, decay: float) -> bool:
+    def take(self, rows: Points, rate: float, decay: float) -> bool:
         """Takes one step, unless its loss or gradient is not finite."""
         state = self.weights, self.moments, self.average
         state, finite = self._compiled(state, rows, np.float32(rate), np.float32(decay))
         self.weights, self.moments, self.average = state
         return bool(finite)
 
-    def mean(self, rows: Rows) -> float:
-        """Returns the mean nats of rows under the averaged weights."""
-        return float(score(equinox.combine(self.average, self.rest), rows).mean())
+    def score(self, rows: Points) -> Values:
+        """Returns the nats of rows under the averaged weights."""
+        return score(equinox.combine(self.average, self.rest), rows)
 
     def keep(self) -> None:
         """Keeps the averaged weights as the best so far; JAX's arrays never change."""
@@ -108,7 +94,7 @@ class JaxLoop(Loop):
 _log_prob = equinox.filter_jit(lambda flow, rows: flow.log_prob(rows))
 
 
-def score(flow: Tree, rows: Rows) -> Values:
+def score(flow: Tree, rows: Points) -> Values:
     """Returns the nats of rows; the last few are filled up, so that only one shape is compiled."""
     found = np.empty(len(rows))
     for start in range(0, len(rows), SCORED_AT_ONCE):
@@ -121,15 +107,8 @@ def score(flow: Tree, rows: Rows) -> Values:
 def fit(split: Split, settings: Settings, minutes: float, seed: int) -> Fitted:
     """Trains the flow; compiling counts."""
     clock = Clock(minutes)
-    flow = build(split.train.shape[1], settings, seed)
-    loop = JaxLoop(flow, split.train, taken(Recipe, settings), seed)
+    loop = JaxLoop(build(split.train.shape[1], settings, seed), split.train, settings, seed)
     loop.run(np.array(split.validation[:VALIDATION_ROWS]), clock)
     best = equinox.combine(loop.best_weights, loop.rest)
-    return Fitted(
-        log_prob=lambda rows: score(best, rows),
-        parameters=sum(leaf.size for leaf in jax.tree.leaves(loop.weights)),
-        epochs=loop.step / loop.per_epoch,
-        steps=loop.step,
-        seconds=clock.seconds,
-        history=loop.history,
-    )
+    parameters = sum(leaf.size for leaf in jax.tree.leaves(loop.weights))
+    return loop.fitted(partial(score, best), parameters, clock)
