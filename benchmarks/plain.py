@@ -3,7 +3,7 @@
 z = W (a − b),    a = σ(z),    F = Σ softmax(A_last) a,    log ν = log F′(x) − log(F(B) − F(A))
 
 The layers of the weight model are whole masked products if the model comes from
-`mlp_speed.made_dense`.
+`contenders.made_dense`.
 """
 
 from __future__ import annotations
