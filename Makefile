@@ -40,9 +40,8 @@ bench: $(READY)  ## run the benchmarks of speed; needs make rivals
 rivals: $(READY)  ## install what the benchmarks compare with
 	$(PIP) --no-build-isolation -e '.[rivals]'
 
-tables: $(READY)  ## write the tables of results, and draw the plots, in README.md, benchmarks/ and docs/
+tables: $(READY)  ## write the tables of results in README.md, benchmarks/README.md and docs/
 	$(BIN)/python benchmarks/tables.py
-	$(BIN)/python benchmarks/plots.py
 
 rescore: $(READY)  ## reproduce the headline figures from their weights; needs NITS_DATA
 	$(BIN)/python benchmarks/rescore.py

@@ -4,8 +4,8 @@
         → benchmarks/results/cost-training_step.json, …
 
 `training_step`: a step of NITS-MLP beside its matrix products alone. `sampling`: rows drawn from
-NITS-MLP beside rows scored. `image_sampling`: images drawn from NITS-CONV beside the whole network
-for every channel, which is timed over the first channels only, since each costs the same.
+NITS-MLP beside rows scored. `image_sampling`: images drawn from NITS-CONV beside as many passes of
+the whole network as they have channels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import torch
 from contenders import Contender, Size, layers, started_at_quantiles, training_step
 from results import Record, write_figures
 from timing import Program, alternately, ratios, seconds, spread
-from torch import Tensor
 
 from nits import NITS
 from nits.heads import Quantized
@@ -26,7 +25,7 @@ from nits.training import memory, subnormal
 from nits.weights import SIZES
 
 BATCH, GEMM_SIZE, SAMPLED = 1024, 2048, 4096
-IMAGES, CHANNELS = 16, 24
+IMAGES = 16
 SHAPES = {"28 × 28": (1, 28, 28), "32 × 32 × 3": (3, 32, 32)}
 
 
@@ -72,38 +71,20 @@ def cost_of_sampling(rounds: int) -> Record:
     }
 
 
-def plainly_sampled(model: NITS, u: Tensor, columns: int) -> Tensor:
-    """Draws the first columns of rows, with the whole network for each."""
-    x = torch.zeros_like(u)
-    for position in range(columns):
-        theta = model._theta(model.described(x), None).split(model.weights.outputs)[position]
-        x[:, position] = model._invert(position, theta, u[:, position])
-    return x[:, :columns]
-
-
 @torch.no_grad()
 def cost_of_images(shape: tuple[int, int, int], rounds: int) -> Record:
-    """Whole images drawn as they are, beside the plain way, and how many pixels differ."""
+    """Images drawn with cached activations, over a pass of the whole network for every channel."""
     torch.manual_seed(0)
     model = NITS.conv(shape, Quantized(0.0, 1.0, 256), size=SIZES["small"]).eval()
-    u = torch.rand(IMAGES, model.columns, generator=torch.Generator().manual_seed(1))
-    plain = plainly_sampled(model, u, CHANNELS)
-    different = int((plain != model.from_uniform(u)[:, :CHANNELS]).sum())
-    programs = {
-        "plain": lambda: plainly_sampled(model, u, CHANNELS),
-        "cached": lambda: model.from_uniform(u),
-    }
-    found = seconds(alternately(programs, rounds))
-    per_column, whole = found["plain"]["median"] / CHANNELS, found["cached"]["median"]
+    u = torch.rand(IMAGES, model.columns)
+    x = model.from_uniform(u)
+    programs = {"sample": lambda: model.from_uniform(u), "pass": lambda: model.log_prob(x)}
+    times = alternately(programs, rounds)
     return {
         "images": IMAGES,
-        "columns_timed": CHANNELS,
         "columns": model.columns,
-        "pixels_compared": IMAGES * CHANNELS,
-        "pixels_different": different,
-        "plain_seconds_per_column": per_column,
-        "whole_images_seconds": whole,
-        "plain_per_column_over_cached_whole": per_column * model.columns / whole,
+        "seconds": seconds(times),
+        "passes_over_sampling": ratios(times, "pass", "sample", model.columns),
     }
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import models
 from models.fitted import Settings
-from results import RESULTS, ROOT, Record, circumstances, portable, write
+from results import PLOTS, RESULTS, Record, circumstances, portable, write
 
 from nits import NITSImages, datasets
 from nits.cli.commands.pictures import write_png
@@ -26,7 +26,6 @@ from nits.weights import ConvSize
 
 LOADERS = {"fashion_mnist": datasets.fashion_mnist, "cifar10": datasets.cifar10}
 HEADS = ("nits", "logistics")
-PLOTS = ROOT / "docs" / "images"
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -72,7 +71,6 @@ def trained(args: argparse.Namespace, plots: Path) -> Record:
     history = model.history_
     looks = zip(history["seconds"], history["validation"], strict=True)
     place = plots / f"samples-{args.dataset}-{args.head}-{args.minutes:g}m.png"
-    place.parent.mkdir(parents=True, exist_ok=True)
     write_png(arrays.grid(model.sample(settings["sampled"], random_state=args.seed)), place)
     return {
         **about,

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 
 def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """Returns a table."""
-    first = tuple(head)
-    rows = [first, ("---",) * len(first), *map(tuple, lines)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    """Returns a table, or what to say if it would be empty."""
+    first, rest = tuple(head), list(map(tuple, lines))
+    if not rest:
+        return "Nothing has been measured on this version yet."
+    return "\n".join("| " + " | ".join(row) + " |" for row in (first, ("---",) * len(first), *rest))
 
 
 def minus(text: str) -> str:

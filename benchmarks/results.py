@@ -18,6 +18,7 @@ import nits
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+PLOTS = ROOT / "docs" / "images"
 
 Record = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """How the time to score and to sample grows with columns, rows, width and threads.
 
     python benchmarks/scaling.py [--rounds 5]
-        → benchmarks/results/scaling.json, which plots.py draws
+        → benchmarks/results/scaling.json
 
 Every line is a power law fitted by least squares to the medians of sizes that are timed in turn.
 """
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from contenders import Size, started_at_quantiles
 from results import Record, write_figures
-from timing import Program, alternately, spread
+from timing import Program, alternately, seconds
 
 from nits import NITS
 from nits.training import memory, subnormal
@@ -73,45 +73,31 @@ SWEEPS = {
 }
 
 
-def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Returns p of the power law seconds = c·sizeᵖ, by least squares of the logarithms."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-
-
-def with_threads(threads: int, program: Program) -> Program:
-    """Returns the program on that many threads."""
-
-    def run() -> object:
-        torch.set_num_threads(threads)
-        return program()
-
-    return run
+def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """Returns p of the power law time = c·sizeᵖ, by least squares of the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
 def measured(sweep: Sweep, rounds: int, threads: Sequence[int]) -> Record:
-    """Times the cases in turn and fits a power law for each number of threads."""
+    """Times the cases in turn and fits a power law, for one number of threads after the other."""
     shapes = {(case.columns, case.hidden) for case in sweep.cases.values()}
     models = {shape: started_at_quantiles(Size(*shape, BLOCKS)) for shape in shapes}
-    work = {
-        size: sweep.work(models[case.columns, case.hidden], case.rows)
+    programs = {
+        str(size): sweep.work(models[case.columns, case.hidden], case.rows)
         for size, case in sweep.cases.items()
     }
-    programs = {f"{n} {size}": with_threads(n, work[size]) for n in threads for size in work}
-    before = torch.get_num_threads()
-    try:
+    lines, before = {}, torch.get_num_threads()
+    for count in threads:
+        torch.set_num_threads(count)
         with torch.no_grad(), memory.kept(), subnormal.flushed():
-            times = alternately(programs, rounds)
-    finally:
-        torch.set_num_threads(before)
-    lines = {}
-    for n in threads:
-        seconds = [spread(times[f"{n} {size}"]) for size in work]
-        power = exponent(list(work), [s["median"] for s in seconds])
-        lines[str(n)] = {"seconds": seconds, "exponent": power}
+            spreads = list(seconds(alternately(programs, rounds)).values())
+        power = exponent(list(sweep.cases), [spread["median"] for spread in spreads])
+        lines[str(count)] = {"seconds": spreads, "exponent": power}
+    torch.set_num_threads(before)
     return {
         "work": sweep.work.__name__,
         "against": sweep.against,
-        "sizes": list(work),
+        "sizes": list(sweep.cases),
         "cases": [case._asdict() for case in sweep.cases.values()],
         "threads": lines,
     }

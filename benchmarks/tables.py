@@ -18,7 +18,6 @@ from results import Record
 from speed_table import speed_tables
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-NONE = "Nothing has been measured on this version yet."
 OURS = "nits-mlp"
 ALL_OURS = (OURS, "nits-conv", "nits-mixture")
 RACED = ("two-core", "mixture", "rivals", "schedule-free")
@@ -35,7 +34,6 @@ PUBLISHED = {
 }
 """Test nats of Li & Kluger (2022), table of UCI data sets: other hardware, other budgets."""
 
-ELSEWHERE = "paper, published on other hardware"
 SAME_METHOD = {
     OURS: "NITS-MLP",
     "nits-mixture": "NITS-MLP",
@@ -50,14 +48,14 @@ SAME_METHOD = {
 
 
 def runs(folder: Path) -> list[Record]:
-    """Returns the records of `run.py` and `mix.py`, by data set, the longest run first."""
+    """Returns the records of `run.py` and `mix.py`, the longest run of a data set first."""
     found = [r for r in results.read(folder) if "dataset" in r and "test_nats" in r]
+    return sorted(found, key=lambda r: (-r["minutes"], is_rival(r), r["model"], r["seed"]))
 
-    def place(r: Record) -> tuple[object, ...]:
-        rival = r["model"] not in ALL_OURS
-        return DATASETS.index(r["dataset"]), -r["minutes"], rival, r["model"], r["seed"]
 
-    return sorted(found, key=place)
+def is_rival(run: Record) -> bool:
+    """Returns whether a run is of another's model."""
+    return run["model"] not in ALL_OURS
 
 
 def published(dataset: str, model: str) -> str:
@@ -68,86 +66,86 @@ def published(dataset: str, model: str) -> str:
     return minus(PUBLISHED[method][PUBLISHED_ON.index(dataset)])
 
 
-def nats(run: Record) -> str:
+def nats_of(run: Record) -> str:
     """Returns the test nats inside the support, and how many rows were outside."""
     value, error = run["test_nats_inside"], run["test_two_standard_errors"]
     if value is None or error is None:
         return "not finite"
-    return with_rows_outside(f"{value:.3f} ± {error:.3f}", run, "test_")
+    outside = run["test_rows_outside"], run["test_rows"]
+    return with_rows_outside(f"{value:.3f} ± {error:.3f}", *outside)
 
 
-def with_rows_outside(text: str, part: Record, prefix: str = "") -> str:
+def with_rows_outside(figure: str, outside: int, rows: int) -> str:
     """Returns a figure, followed by the number of rows that it leaves out, if there are any."""
-    outside = part.get(f"{prefix}rows_outside", 0)
-    more = f" ({outside} of {part[f'{prefix}rows']:,} rows outside)" if outside else ""
-    return minus(text) + more
+    return minus(figure) + (f" ({outside} of {rows:,} rows outside)" if outside else "")
 
 
 def full_table(folder: Path) -> str:
     """Returns one line per run, for benchmarks/README.md."""
-    names = ("data set", "model", "minutes", "seed", "settings", "test nats", "weights", "epochs")
-    found = runs(folder)
-    lines = [line for dataset in DATASETS for line in _full_lines(dataset, found)]
-    return table((*names, ELSEWHERE), lines)
+    head = ("data set", "model", "minutes", "seed", "settings", "test nats", "weights", "epochs")
+    lines, found = [], runs(folder)
+    for dataset in DATASETS:
+        here = [run for run in found if run["dataset"] == dataset]
+        lines += [_full_line(run) for run in here] or [_not_run(dataset)]
+    return table((*head, "paper, published on other hardware"), lines)
 
 
-def _full_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
-    found = [r for r in records if r["dataset"] == dataset]
-    if not found:
-        return [(dataset, OURS, *("–",) * 3, "not run", *("–",) * 2, published(dataset, OURS))]
-    return [
-        (
-            dataset,
-            r["model"],
-            f"{r['minutes']:g}",
-            str(r["seed"]),
-            r["settings_name"],
-            nats(r),
-            f"{r['parameters']:,}",
-            f"{r['epochs']:.1f}",
-            published(dataset, r["model"]),
-        )
-        for r in found
-    ]
+def _not_run(dataset: str) -> tuple[str, ...]:
+    return (dataset, OURS, *("–",) * 3, "not run", *("–",) * 2, published(dataset, OURS))
+
+
+def _full_line(run: Record) -> tuple[str, ...]:
+    return (
+        run["dataset"],
+        run["model"],
+        f"{run['minutes']:g}",
+        str(run["seed"]),
+        run["settings_name"],
+        nats_of(run),
+        f"{run['parameters']:,}",
+        f"{run['epochs']:.1f}",
+        published(run["dataset"], run["model"]),
+    )
 
 
 def short_table(folder: Path) -> str:
     """Returns ours and the best rival, for each budget that rivals had too and for our largest."""
-    head = ("test nats", "minutes", OURS, "best rival", ELSEWHERE)
-    found = [r for r in runs(folder) if r["settings_name"] in RACED]
-    return table(head, [line for dataset in DATASETS for line in _short_lines(dataset, found)])
+    head = ("test nats", "minutes", OURS, "best rival", "paper, published on other hardware")
+    found = [run for run in runs(folder) if run["settings_name"] in RACED]
+    parts = ([run for run in found if run["dataset"] == dataset] for dataset in DATASETS)
+    return table(head, [line for part in parts for line in _short_lines(part)])
 
 
-def _short_lines(dataset: str, records: list[Record]) -> list[tuple[str, ...]]:
-    """Of runs with the same minutes and several seeds the first seed stands here, never the best."""
-    found = [r for r in records if r["dataset"] == dataset]
-    ours = {(r["minutes"], r["model"]): r for r in reversed(found) if r["model"] in ALL_OURS}
-    raced = {r["minutes"] for r in found if r["model"] not in ALL_OURS}
+def _short_lines(found: list[Record]) -> list[tuple[str, ...]]:
+    """Of runs with the same minutes and several seeds the first seed stands here, not the best."""
+    ours = {(r["minutes"], r["model"]): r for r in reversed(found) if not is_rival(r)}
+    raced = {r["minutes"] for r in found if is_rival(r)}
     longest = {SAME_METHOD[model]: minutes for minutes, model in sorted(ours)}
     lines: list[tuple[str, ...]] = []
     for minutes, model in sorted(ours):
         if minutes in raced or minutes == longest[SAME_METHOD[model]]:
+            run = ours[minutes, model]
             which = "" if model == OURS else f", {model.removeprefix('nits-')}"
-            figure = nats(ours[minutes, model]) + which
-            rival, paper = _best_rival(found, minutes), published(dataset, model)
-            lines.append((dataset, f"{minutes:g}", figure, rival, paper))
+            rival = _best_rival([r for r in found if is_rival(r) and r["minutes"] == minutes])
+            paper = published(run["dataset"], model)
+            lines.append((run["dataset"], f"{minutes:g}", nats_of(run) + which, rival, paper))
     return lines
 
 
-def _best_rival(records: list[Record], minutes: float) -> str:
-    rivals = [r for r in records if r["model"] not in ALL_OURS and r["minutes"] == minutes]
+def _best_rival(rivals: list[Record]) -> str:
     finite = [r for r in rivals if r["test_nats_inside"] is not None]
     best = max(finite, key=lambda r: float(r["test_nats_inside"]), default=None)
-    return "not run" if best is None else f"{nats(best)}, {best['model']}"
+    return "not run" if best is None else f"{nats_of(best)}, {best['model']}"
 
 
 def ablation_tables(folder: Path) -> str:
     """Returns the searches from the recipe, then those from the estimator's defaults."""
-    searches = results.read(folder, "ablation-*.json")
-    searches = [search for search in searches if ablation.BASE in search["results"]]
-    groups = [[s for s in searches if s.get("defaults", False) == group] for group in (False, True)]
-    made = [ablation_table(group) for group in groups if group]
-    return "\n\nFrom the defaults of `NITSDensity`:\n\n".join(made) or NONE
+    found = results.read(folder, "ablation-*.json")
+    groups = [
+        [search for search in found if search["defaults"] == group] for group in (False, True)
+    ]
+    made = [ablation_table(group) for group in groups]
+    return "\n\nFrom the defaults of `NITSDensity`:\n\n".join(made)
 
 
 def ablation_table(searches: list[Record]) -> str:
@@ -171,41 +169,39 @@ def _change(found: Record, change: str) -> str:
 
 def command_line_table(folder: Path) -> str:
     """Returns one line per table that went through the command line, for docs/tables.md."""
-    measured = ("all columns", "numeric columns")
-    head = ("table", "minutes", *measured, "Gaussian mixture, the same columns")
+    mixture = "Gaussian mixture, the same columns"
+    head = ("table", "minutes", "all columns", "numeric columns", mixture)
     lines = []
     for path in sorted(folder.glob("command-line-*.json")):
         (record,) = results.read(folder, path.name)
         found = record["results"]
-        parts = [found[name] for name in ("all_columns", "numeric_columns", "gaussian_mixture")]
-        cells = [
-            with_rows_outside(f"{part['nats']:.2f} ± {part['two_standard_errors']:.2f}", part)
-            for part in parts
-        ]
-        lines.append((path.stem.removeprefix("command-line-"), f"{found['minutes']:g}", *cells))
-    return table(head, lines) if lines else NONE
+        cells = [path.stem.removeprefix("command-line-"), f"{found['minutes']:g}"]
+        for key in ("all_columns", "numeric_columns", "gaussian_mixture"):
+            figure = f"{found[key]['nats']:.2f} ± {found[key]['two_standard_errors']:.2f}"
+            outside = found[key].get("rows_outside", 0), found[key].get("rows", 0)
+            cells.append(with_rows_outside(figure, *outside))
+        lines.append(cells)
+    return table(head, lines)
 
 
 def image_table(folder: Path) -> str:
     """Returns one line per run on images, for docs/image-models.md."""
     test = "bits per dimension, test"
     head = ("images", "head", "minutes", test, "validation", "weights", "epochs")
-    lines = []
-    for r in results.read(folder, "images-*.json"):
-        bits = f"{r['test_bits_per_dim']:.3f} ± {r['two_standard_errors']:.3f}"
-        pnn = " × ".join(map(str, r["settings"]["pnn"]))
-        lines.append(
-            (
-                r["images_of"],
-                f"{r['head']} ({pnn})",
-                f"{r['minutes']:g}",
-                f"{bits} ({r['test_images']:,} images)",
-                f"{r['validation_bits_per_dim']:.3f}",
-                f"{r['parameters']:,}",
-                f"{r['epochs']:.2f}",
-            )
-        )
-    return table(head, lines) if lines else NONE
+    return table(head, map(_image_line, results.read(folder, "images-*.json")))
+
+
+def _image_line(run: Record) -> tuple[str, ...]:
+    bits = f"{run['test_bits_per_dim']:.3f} ± {run['two_standard_errors']:.3f}"
+    return (
+        run["images_of"],
+        f"{run['head']} ({' × '.join(map(str, run['settings']['pnn']))})",
+        f"{run['minutes']:g}",
+        f"{bits} ({run['test_images']:,} images)",
+        f"{run['validation_bits_per_dim']:.3f}",
+        f"{run['parameters']:,}",
+        f"{run['epochs']:.2f}",
+    )
 
 
 PLACES: dict[str, Callable[[Path], str]] = {

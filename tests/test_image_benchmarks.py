@@ -35,14 +35,14 @@ def test_a_run_leaves_a_whole_record_and_a_grid(
     monkeypatch.setattr(models, "settings", lambda *given: {**original(*given), **SMALL})
     monkeypatch.setitem(image_run.LOADERS, "fashion_mnist", lambda path: images)
     argv = ["fashion_mnist", "--minutes", "0.05", "--test-images", "15"]
-    assert image_run.main(argv, tmp_path, tmp_path / "plots") == 0
+    assert image_run.main(argv, tmp_path, tmp_path) == 0
     (found,) = results.read(tmp_path, "images-fashion_mnist-nits-0.05m-seed0.json")
     assert 1 < found["test_bits_per_dim"] < 9
     assert found["test_images"] == 15
     assert found["training_seconds"] < 10
     assert found["history"]
     assert {"command", "commit", "hardware", "versions"} <= found.keys()
-    grid = np.asarray(Image.open(tmp_path / "plots" / "samples-fashion_mnist-nits-0.05m.png"))
+    grid = np.asarray(Image.open(tmp_path / "samples-fashion_mnist-nits-0.05m.png"))
     assert grid.shape == (2 * 8 + 2, 2 * 7 + 2)
     assert "| fashion_mnist | nits (4) | 0.05 |" in tables.image_table(tmp_path)
 

@@ -7,10 +7,11 @@ run. Each has `fit(split, settings, minutes, seed)`.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from models.fitted import Fitted, Settings
 from nits.datasets import Split
@@ -49,11 +50,8 @@ FREE = "schedule-free"
 SETTINGS = Path(__file__).resolve().parents[1] / "settings"
 
 
-class Fit(Protocol):
-    """Training within some minutes, set-up included."""
-
-    def __call__(self, split: Split, settings: Settings, minutes: float, seed: int) -> Fitted:
-        """Trains on split.train, chooses by split.validation, and leaves split.test alone."""
+Fit = Callable[[Split, Settings, float, int], Fitted]
+"""Trains on a split's train rows for some minutes and from a seed, and chooses by validation."""
 
 
 def fit(model: str) -> Fit:
@@ -73,21 +71,20 @@ def kind_of(model: str, kind: str) -> str:
 
 
 def settings(dataset: str, model: str, kind: str = USUAL) -> Settings:
-    """Returns a model's settings of a kind on a data set: settings/base.toml says how they are made."""
-    base, own = (_read(name) for name in ("base", dataset))
-    parts = [base.get(model, {}), own.get(model, {})]
+    """Returns a model's settings of a kind on a data set, made as settings/base.toml says."""
+    base, own = _read("base"), _read(dataset)
+    found: Settings = {"model": model, **base.get(model, {}), **own.get(model, {})}
     kind = kind_of(model, kind)
-    if kind not in (USUAL, "rivals"):
-        changes = [tables[kind][model] for tables in (base, own) if model in tables.get(kind, {})]
-        if not changes:
-            raise ValueError(
-                f"settings/{dataset}.toml has no table [{kind}.{model}]; add it, or choose another."
-            )
-        parts += changes
-    merged: Settings = {"model": model}
-    for part in parts:
-        merged |= part
-    return merged
+    if kind in (USUAL, "rivals"):
+        return found
+    changes = [tables[kind][model] for tables in (base, own) if model in tables.get(kind, {})]
+    if not changes:
+        raise ValueError(
+            f"settings/{dataset}.toml has no table [{kind}.{model}]; add it, or choose another."
+        )
+    for change in changes:
+        found |= change
+    return found
 
 
 def _read(name: str) -> dict[str, Any]:

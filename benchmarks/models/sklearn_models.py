@@ -4,70 +4,35 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
-from models.fitted import VALIDATION_ROWS, Clock, Fitted, Points, Settings, Values, chunks
+from models.fitted import Clock, Fitted, Points, Settings, Values, chunks
 from nits.datasets import Split
 
 SCORED_AT_ONCE = 16384
 
 
-class Search:
-    """The best estimator so far, and how validation went."""
+class Candidate(NamedTuple):
+    """A fitted estimator of the grid, what it has learned in how many steps, and its place there."""
 
-    def __init__(self, validation: Points, clock: Clock) -> None:
-        self.validation, self.clock = validation, clock
-        self.best: Any = None
-        self.value = -math.inf
-        self.history: list[tuple[float, float]] = []
-
-    @property
-    def over(self) -> bool:
-        """Whether the clock is up and there is something to show."""
-        return bool(self.history) and self.clock.progress >= 1
-
-    def look(self, estimator: Any) -> None:
-        """Scores an estimator on validation and keeps it if it is the best so far."""
-        value = float(score(estimator, self.validation).mean())
-        self.history.append((self.clock.seconds, value))
-        if self.best is None or value > self.value:
-            self.best, self.value = estimator, value
-
-    def fitted(self, parameters: int, steps: int, epochs: float, chosen: Settings) -> Fitted:
-        """Returns the best estimator."""
-        log_prob = partial(score, self.best)
-        seconds, history = self.clock.seconds, self.history
-        return Fitted(log_prob, parameters, epochs, steps, seconds, history, chosen)
+    estimator: Any
+    parameters: int
+    steps: int
+    chosen: Settings
 
 
-def score(estimator: Any, rows: Points) -> Values:
-    """Returns the nats of rows."""
-    parts = (part.astype(np.float64) for part in chunks(rows, SCORED_AT_ONCE))
-    return np.concatenate([estimator.score_samples(part) for part in parts])
-
-
-def some(rows: Points, count: int, seed: int) -> Points:
-    """Returns up to `count` rows, drawn without repetition, in the order of the data."""
-    if len(rows) <= count:
-        return np.array(rows)
-    index = np.random.default_rng(seed).choice(len(rows), count, replace=False)
-    return np.array(rows[np.sort(index)])
-
-
-def gaussian_mixture(split: Split, settings: Settings, clock: Clock, seed: int) -> Fitted:
-    """Fits mixtures with more and more components until the clock is up."""
-    train = some(split.train, settings["max_rows"], seed).astype(np.float64)
-    search = Search(np.array(split.validation[:VALIDATION_ROWS]), clock)
-    iterations = 0
+def mixtures(train: Values, settings: Settings, clock: Clock, seed: int) -> Iterator[Candidate]:
+    """Yields mixtures with more and more components."""
+    columns = train.shape[1]
+    each = columns + columns * (columns + 1) // 2 + 1  # mean, covariance and share
     for count in settings["components"]:
-        if search.over:
-            break
         mixture = GaussianMixture(
             count,
             tol=settings["tolerance"],
@@ -77,12 +42,8 @@ def gaussian_mixture(split: Split, settings: Settings, clock: Clock, seed: int) 
             warm_start=True,
             random_state=seed,
         )
-        iterations += _iterated(mixture, train, settings["max_iterations"], clock)
-        search.look(mixture)
-    components, columns = search.best.n_components, train.shape[1]
-    each = columns + columns * (columns + 1) // 2 + 1  # mean, covariance and share
-    chosen = {"components": components}
-    return search.fitted(components * each - 1, iterations, float(iterations), chosen)
+        steps = _iterated(mixture, train, settings["max_iterations"], clock)
+        yield Candidate(mixture, count * each - 1, steps, {"components": count})
 
 
 def _iterated(mixture: Any, train: Values, most: int, clock: Clock) -> int:
@@ -96,20 +57,45 @@ def _iterated(mixture: Any, train: Values, most: int, clock: Clock) -> int:
     return most
 
 
-def kernel_density(split: Split, settings: Settings, clock: Clock, seed: int) -> Fitted:
-    """Tries bandwidths until the clock is up."""
-    train = some(split.train, settings["max_rows"], seed).astype(np.float64)
-    search = Search(some(split.validation, settings["validation_rows"], seed), clock)
-    tolerance = settings["relative_tolerance"]
+def kernels(train: Values, settings: Settings, clock: Clock, seed: int) -> Iterator[Candidate]:
+    """Yields kernel densities of several widths."""
     for width in settings["bandwidths"]:
-        if search.over:
-            break
-        search.look(KernelDensity(bandwidth=width, rtol=tolerance).fit(train))
-    chosen = {"bandwidth": search.best.bandwidth}
-    return search.fitted(train.size + 1, len(search.history), 1.0, chosen)
+        density = KernelDensity(bandwidth=width, rtol=settings["relative_tolerance"]).fit(train)
+        yield Candidate(density, train.size + 1, 1, {"bandwidth": width})
+
+
+GRIDS: dict[str, Callable[[Values, Settings, Clock, int], Iterator[Candidate]]] = {
+    "gaussian-mixture": mixtures,
+    "kernel-density": kernels,
+}
+
+
+def score(estimator: Any, rows: Points) -> Values:
+    """Returns the nats of rows."""
+    parts = (part.astype(np.float64) for part in chunks(rows, SCORED_AT_ONCE))
+    return np.concatenate([estimator.score_samples(part) for part in parts])
+
+
+def some(rows: Points, count: int, seed: int) -> Points:
+    """Returns up to `count` rows, drawn without repetition, in the order of the data."""
+    size = min(count, len(rows))
+    index = np.random.default_rng(seed).choice(len(rows), size, replace=False)
+    return np.array(rows[np.sort(index)])
 
 
 def fit(split: Split, settings: Settings, minutes: float, seed: int) -> Fitted:
-    """Fits the model that the settings name."""
-    by_name = {"gaussian-mixture": gaussian_mixture, "kernel-density": kernel_density}
-    return by_name[settings["model"]](split, settings, Clock(minutes), seed)
+    """Tries the grid of the model that the settings name, until the clock is up."""
+    clock, steps, highest = Clock(minutes), 0, -math.inf
+    history: list[tuple[float, float]] = []
+    train = some(split.train, settings["max_rows"], seed).astype(np.float64)
+    validation = some(split.validation, settings["validation_rows"], seed)
+    for candidate in GRIDS[settings["model"]](train, settings, clock, seed):
+        steps += candidate.steps
+        value = float(score(candidate.estimator, validation).mean())
+        history.append((clock.seconds, value))
+        if value > highest:
+            highest, best = value, candidate
+        if clock.progress >= 1:
+            break
+    log_prob, epochs = partial(score, best.estimator), float(steps)
+    return Fitted(log_prob, best.parameters, epochs, steps, clock.seconds, history, best.chosen)
