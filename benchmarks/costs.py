@@ -17,7 +17,7 @@ import sys
 import torch
 from contenders import Contender, Size, layers, started_at_quantiles, training_step
 from results import Record, write_figures
-from timing import Program, alternately, ratios, seconds, spread
+from timing import Program, Programs, alternately, ratios, seconds, spread
 
 from nits import NITS
 from nits.heads import Quantized
@@ -72,25 +72,22 @@ def cost_of_sampling(rounds: int) -> Record:
 
 
 @torch.no_grad()
-def cost_of_images(shape: tuple[int, int, int], rounds: int) -> Record:
-    """Images drawn with cached activations, over a pass of the whole network for every channel."""
-    torch.manual_seed(0)
-    model = NITS.conv(shape, Quantized(0.0, 1.0, 256), size=SIZES["small"]).eval()
-    u = torch.rand(IMAGES, model.columns)
-    x = model.from_uniform(u)
-    programs = {"sample": lambda: model.from_uniform(u), "pass": lambda: model.log_prob(x)}
-    times = alternately(programs, rounds)
-    return {
-        "images": IMAGES,
-        "columns": model.columns,
-        "seconds": seconds(times),
-        "passes_over_sampling": ratios(times, "pass", "sample", model.columns),
-    }
-
-
 def cost_of_image_sampling(rounds: int) -> Record:
-    """Both shapes."""
-    return {name: cost_of_images(shape, max(2, rounds // 5)) for name, shape in SHAPES.items()}
+    """Images drawn with cached activations, over a pass of the network for every channel."""
+    found = {}
+    for name, shape in SHAPES.items():
+        torch.manual_seed(0)
+        model = NITS.conv(shape, Quantized(0.0, 1.0, 256), size=SIZES["small"]).eval()
+        times = alternately(image_programs(model), max(2, rounds // 5))
+        factor = ratios(times, "pass", "sample", model.columns)
+        found[name] = {"images": IMAGES, "seconds": seconds(times), "passes_over_sampling": factor}
+    return found
+
+
+def image_programs(model: NITS) -> Programs:
+    """Returns the drawing of some images, and the scoring of as many."""
+    u, x = torch.rand(IMAGES, model.columns), torch.zeros(IMAGES, model.columns)
+    return {"sample": lambda: model.from_uniform(u), "pass": lambda: model.log_prob(x)}
 
 
 PARTS = {

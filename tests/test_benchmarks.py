@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ablation
+import image_run
 import mix
 import models
 import numpy as np
@@ -75,7 +76,11 @@ def test_settings_are_the_base_then_the_data_set_then_the_kind() -> None:
     pair = models.settings("power", models.OURS, "pair")
     assert [s["learning_rate"] for s in (base, usual, pair)] == [3e-3, 6e-3, 6e-3]
     assert [s["hidden"] for s in (base, usual, pair)] == [256, 256, 128]
-    assert models.settings("cifar10", "images", "logistics")["pnn"] == [10]
+    for name in image_run.LOADERS:
+        assert [models.settings(name, "images", h)["pnn"] for h in image_run.HEADS] == [
+            [8, 8],
+            [10],
+        ]
     with pytest.raises(ValueError, match=r"diamonds.toml has no table \[pair.nits-mlp\]"):
         models.settings("diamonds", models.OURS, "pair")
     model = "nflows-rq-autoregressive"  # rivals have another kind only if it is FREE
@@ -93,17 +98,8 @@ def test_commands_name_no_folder_of_this_machine(
 
 
 def test_a_record_is_whole(record: dict[str, Any]) -> None:
-    about = {
-        "command",
-        "commit",
-        "date",
-        "hardware",
-        "versions",
-        "settings",
-        "parameters",
-        "epochs",
-    }
-    assert all(record[name] for name in (*about, "steps", "training_seconds"))
+    about = "command commit date hardware versions settings parameters epochs steps"
+    assert all(record[name] for name in (*about.split(), "training_seconds"))
     assert record["test_nats"] is None
     assert record["test_rows_outside"] == 1
     assert math.isfinite(record["test_nats_inside"])

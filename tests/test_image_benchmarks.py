@@ -45,11 +45,3 @@ def test_a_run_leaves_a_whole_record_and_a_grid(
     grid = np.asarray(Image.open(tmp_path / "samples-fashion_mnist-nits-0.05m.png"))
     assert grid.shape == (2 * 8 + 2, 2 * 7 + 2)
     assert "| fashion_mnist | nits (4) | 0.05 |" in tables.image_table(tmp_path)
-
-
-def test_every_data_set_has_settings_for_both_heads() -> None:
-    for name in image_run.LOADERS:
-        both = [models.settings(name, "images", head) for head in image_run.HEADS]
-        assert [len(found.pop("pnn")) for found in both] == [2, 1]
-        assert both[0] == both[1]
-        assert {"source", "validation_images"} <= set(both[0])
