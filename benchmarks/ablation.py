@@ -153,9 +153,10 @@ def kept(path: Path, settings: Settings) -> Record:
     found = json.loads(path.read_text(encoding="utf-8"))
     different = [name for name in settings if found["settings"].get(name) != settings[name]]
     if different:
+        name = different[0]
         raise ValueError(
-            f"{path.name} was searched from another {different[0]} than {settings[different[0]]!r}; "
-            "name its settings with --settings, or move it away."
+            f"{path.name} was searched from another {name} than {settings[name]!r}; name its "
+            "settings with --settings, or move it away."
         )
     earlier: Record = found["results"]
     return earlier

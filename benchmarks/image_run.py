@@ -1,4 +1,4 @@
-"""Trains NITS-CONV on images within some minutes, and writes bits per dimension and a grid of samples.
+"""Trains NITS-CONV on images within some minutes; writes bits per dimension and a grid of samples.
 
     python benchmarks/image_run.py fashion_mnist --head nits --minutes 60
         → benchmarks/results/images-fashion_mnist-nits-60m-seed0.json

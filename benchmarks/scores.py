@@ -34,7 +34,7 @@ def scaled(split: Split) -> tuple[Split, float]:
 
 
 def nats(values: Values) -> Record:
-    """Returns means over all rows and over those inside the support; None for what is not finite."""
+    """Returns means over all rows and over those inside the support; None if not finite."""
     inside = values[values != -math.inf]
     error = 2 * float(inside.std(ddof=1)) / math.sqrt(len(inside)) if len(inside) > 1 else math.nan
     return {

@@ -1,4 +1,4 @@
-"""The benchmarks: settings for every model, whole records from short runs, weights that give the figure."""
+"""The benchmarks: settings of every model, whole records of short runs, weights kept and mixed."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def versions(model: str) -> dict[str, str]:
 
 
 def kind_of(model: str, kind: str) -> str:
-    """Returns which settings a model has: ours the kind asked for, rivals theirs unless it is FREE."""
+    """Returns which settings a model has: rivals those of rivals, unless FREE is asked for."""
     return "rivals" if model in RIVALS and kind != FREE else kind
 
 

@@ -1,4 +1,4 @@
-"""A Gaussian mixture and a kernel density from scikit-learn, each the best of a grid by validation."""
+"""Gaussian mixtures and kernel densities from scikit-learn, the best of a grid by validation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCORED_AT_ONCE = 16384
 
 
 class Candidate(NamedTuple):
-    """A fitted estimator of the grid, what it has learned in how many steps, and its place there."""
+    """A fitted estimator, what it has learned in how many steps, and its place on the grid."""
 
     estimator: Any
     parameters: int

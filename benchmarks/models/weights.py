@@ -1,4 +1,4 @@
-"""The weights of NITS-MLP in a file, with the settings and the support that its model is built from."""
+"""The weights of NITS-MLP in a file, with the settings and support that its model is built from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def masks(model: nits.NITS) -> dict[str, Tensor]:
 
 
 def save(model: nits.NITS, settings: Settings, path: Path, *, half: bool) -> None:
-    """Writes the weights, in float16 if half; triangular matrices without their zeros, row by row."""
+    """Writes the weights, in float16 if half; triangular matrices without their zeros."""
     state, weights = model.state_dict(), dict(model.named_parameters())
     state |= {name: state[name][mask] for name, mask in masks(model).items()}
     halved = {name: t.half() if half and name in weights else t for name, t in state.items()}
