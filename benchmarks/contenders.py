@@ -152,8 +152,6 @@ def scoring(contender: Contender, x: Tensor) -> Program:
     return torch.no_grad()(partial(contender.log_prob, x))
 
 
-def sampling(contender: Contender, n: int) -> Program:
+def sampling(draw: Callable[[int], Tensor], n: int) -> Program:
     """Returns the drawing of n rows, without gradients."""
-    if contender.sample is None:
-        raise ValueError("the plain way has no sampler; leave it out.")
-    return torch.no_grad()(partial(contender.sample, n))
+    return torch.no_grad()(partial(draw, n))

@@ -64,8 +64,7 @@ def cost_of_sampling(rounds: int) -> Record:
         programs = {"sample": lambda: model.from_uniform(u), "score": lambda: model.log_prob(x)}
         times = alternately(programs, rounds)
     return {
-        "what": f"D=63, hidden=512, 4 residual blocks, n={SAMPLED} rows, no gradients, kernels in "
-        "C++",
+        "what": f"D=63, hidden=512, 4 residual blocks, n={SAMPLED} rows, no gradients, C++ kernels",
         "seconds": seconds(times),
         "sampled_over_scored_rows_per_s": ratios(times, "score", "sample"),
     }

@@ -36,10 +36,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--model", choices=list(models.MODULES), default=models.OURS)
     add("--minutes", type=float, required=True, help="for training, set-up included")
     add("--seed", type=int, default=0)
-    of_rivals = f"of our models, or {models.FREE} of rivals"
-    add("--settings", choices=KINDS, default=models.USUAL, help=of_rivals)
-    orders = "random, reversed, greedy, or as 2,0,1"
-    add("--order", help=f"of the columns: {orders}; instead of the settings'")
+    add("--settings", choices=KINDS, default=models.USUAL, help=f"{models.FREE} is of rivals")
+    add("--order", help="of the columns: random, reversed, greedy, or as 2,0,1")
     add("--save", type=Path, help="safetensors file for the weights of nits-mlp")
     add("--half", action="store_true", help="save in float16 and report what that scores")
     args = parser.parse_args(argv)

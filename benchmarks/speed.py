@@ -53,7 +53,7 @@ def races(entered: dict[str, Contender], x: Tensor, rounds: int) -> dict[str, Re
     """Trains on the first rows of x, scores all, and draws some; ours comes first."""
     batch, few = x[:BATCH], min(SAMPLED, len(x))
     training = {name: training_step(c, batch) for name, c in entered.items()}
-    drawing = {name: sampling(c, few) for name, c in entered.items() if c.sample is not None}
+    drawing = {name: sampling(c.sample, few) for name, c in entered.items() if c.sample is not None}
     found = {
         "scoring": race({name: scoring(c, x) for name, c in entered.items()}, len(x), rounds),
         "sampling": race(drawing, few, max(3, rounds // 2)),

@@ -167,7 +167,7 @@ def test_user_errors(argv: str, message: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_rivals_are_imported_only_when_used() -> None:
-    names = ("zuko", "nflows", "flowjax", "sklearn")
+    names = ("zuko", "nflows", "sklearn")
     code = f"import run, tables, rescore, sys; sys.exit(any(n in sys.modules for n in {names}))"
     folder = results.ROOT / "benchmarks"
     assert subprocess.run([sys.executable, "-c", code], cwd=folder, check=False).returncode == 0
@@ -219,8 +219,6 @@ def test_patches_go_through_convolutions() -> None:
     made = ours.fit(split, {**models.settings("bsds300", "nits-conv"), **chosen}, 0.5, 0)
     assert made.epochs == pytest.approx(1, abs=0.1)
     assert np.isfinite(made.log_prob(split.test)).all()
-    with pytest.raises(ValueError, match="at most 64 pixels, but have 65"):
-        ours.conv(65, {})
 
 
 def test_an_order_is_spelled_out() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import image_run
 import models
@@ -16,14 +15,7 @@ from PIL import Image
 from nits.datasets.images import Images
 from test_image_estimator import bands
 
-SMALL: dict[str, Any] = {
-    "filters": 5,
-    "blocks": 2,
-    "dilations": [1],
-    "pnn": [4],
-    "sampled": 4,
-    "validation_images": 10,
-}
+SMALL = {"filters": 5, "blocks": 2, "pnn": [4], "sampled": 4, "validation_images": 10}
 
 
 def test_a_run_leaves_a_whole_record_and_a_grid(

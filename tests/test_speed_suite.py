@@ -72,25 +72,19 @@ def test_a_contender_trains_scores_and_samples(name: str) -> None:
     step = contenders.training_step(contender, x)
     losses = [float(step()) for _ in range(20)]
     assert losses[-1] < losses[0]
-    scores = contenders.scoring(contender, x)()
-    assert isinstance(scores, torch.Tensor)
-    assert scores.shape == (32,)
-    assert not scores.requires_grad
-    if contender.sample is None:
-        with pytest.raises(ValueError, match="the plain way has no sampler"):
-            contenders.sampling(contender, 5)
-        return
-    drawn = contenders.sampling(contender, 5)()
-    assert isinstance(drawn, torch.Tensor)
-    assert drawn.shape == (5, 3)
-    assert drawn.isfinite().all()
-    assert not drawn.requires_grad
+    found: list[tuple[object, tuple[int, ...]]] = [(contenders.scoring(contender, x)(), (32,))]
+    if contender.sample is not None:
+        found.append((contenders.sampling(contender.sample, 5)(), (5, 3)))
+    for values, shape in found:
+        assert isinstance(values, torch.Tensor)
+        assert values.shape == shape
+        assert values.isfinite().all()
+        assert not values.requires_grad
 
 
 def test_races_report_ratios_to_the_first() -> None:
     entered = {"ours": contenders.nits_mlp(TINY), "plain": contenders.plain_way(TINY)}
     found = speed.races({**entered, "ours again": entered["ours"]}, torch.randn(64, 3), rounds=2)
-    assert set(found) == set(speed.WHAT)
     assert list(found["scoring"]["ours_over"]) == ["plain", "ours again"]
     assert list(found["sampling"]["rows_per_s"]) == ["ours", "ours again"]
     for race in found.values():

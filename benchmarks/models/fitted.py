@@ -27,7 +27,7 @@ SCORED_AT_ONCE = 8192
 
 
 class Clock:
-    """A budget of minutes that runs from the moment the clock is made: set-up counts."""
+    """Minutes that run from the moment the clock is made: set-up counts."""
 
     def __init__(self, minutes: float) -> None:
         self.minutes, self.begun = minutes, time.monotonic()

@@ -51,10 +51,6 @@ def mlp(ends: Ends, settings: Settings) -> nits.NITS:
 
 def conv(columns: int, settings: Settings) -> nits.NITS:
     """Returns the untrained NITS-CONV of patches without their last pixels, on all real numbers."""
-    if columns > SIDE**2:
-        raise ValueError(
-            f"patches must have at most {SIDE**2} pixels, but have {columns}; take bsds300."
-        )
     names = ("filters", "blocks", "dilations", "dropout")
     filters, blocks, dilations, dropout = (settings[name] for name in names)
     return (nits.Whitened if settings["whiten"] else nits.NITS).conv(
