@@ -41,7 +41,6 @@ SAME_METHOD = {
     "zuko-nsf": "NSF",
     "nflows-rq-autoregressive": "NSF",
     "nflows-rq-coupling": "NSF",
-    "flowjax-nsf": "NSF",
     "zuko-naf": "NAF",
     "zuko-maf": "MAF",
 }

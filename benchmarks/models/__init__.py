@@ -26,7 +26,6 @@ MODULES = {
     "zuko-naf": "zuko_flows",
     "nflows-rq-autoregressive": "nflows_flows",
     "nflows-rq-coupling": "nflows_flows",
-    "flowjax-nsf": "flowjax_flows",
     "gaussian-mixture": "sklearn_models",
     "kernel-density": "sklearn_models",
 }
@@ -36,7 +35,6 @@ RIVALS = tuple(name for name in MODULES if name not in ALL_OURS)
 PACKAGES = {
     "zuko_flows": "zuko",
     "nflows_flows": "nflows",
-    "flowjax_flows": "flowjax",
     "sklearn_models": "scikit-learn",
 }
 """The package that a rival comes in."""
