@@ -128,7 +128,7 @@ def test_a_mixture_is_scored_from_its_members(
     weights.save(model, record["settings"], other, half=False)
     second = fitted.score(model.log_prob, split.test)
     found = mix.mixture_score([path, other], split.test)
-    np.testing.assert_allclose(found, np.logaddexp(first, second) - math.log(2), atol=1e-5)
+    np.testing.assert_allclose(found, np.logaddexp(first, second) - math.log(2), atol=1e-9)
     assert found[0] == -math.inf
 
 
