@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-BENCHMARKS := benchmarks/pnn_speed.py benchmarks/mlp_speed.py benchmarks/start.py benchmarks/toy.py
+BENCHMARKS := benchmarks/speed.py benchmarks/scaling.py benchmarks/costs.py
 PYTEST_ARGS ?=
 
 # Two test workers on two cores: one thread each, or they fight over the cores.
@@ -37,13 +37,13 @@ lint: $(READY)  ## ruff check, ruff format --check, mypy --strict, tables as the
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python benchmarks/tables.py --check
 
-bench: $(READY)  ## run the benchmarks
+bench: $(READY)  ## run the benchmarks of speed; needs make rivals
 	@set -e; for script in $(BENCHMARKS); do echo "$$script"; $(BIN)/python $$script; done
 
 rivals: $(READY)  ## install what the benchmarks compare with
 	$(PIP) --no-build-isolation -e '.[rivals]'
 
-tables: $(READY)  ## write the tables of results in README.md and benchmarks/README.md
+tables: $(READY)  ## write the tables of results in README.md, benchmarks/README.md and docs/
 	$(BIN)/python benchmarks/tables.py
 
 rescore: $(READY)  ## reproduce the headline figures from their weights; needs NITS_DATA

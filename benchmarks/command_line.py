@@ -4,10 +4,10 @@
         → benchmarks/results/command-line-TABLE.json
 
 Every tenth row is held out. Twice: with all columns; and with the numeric columns of the rows
-without holes, which a Gaussian mixture (the best of 1 … 30 components by validation) can model too.
-For the mixture, columns on a grid get uniform noise of one step, in training and in scoring, as a
-density on a grid would otherwise be infinite; its density times the step then stands beside our
-probabilities.
+without missing values, which a Gaussian mixture (the best of 1 … 30 components by validation) can
+model too. For the mixture, columns on a grid get uniform noise of one step, in training and in
+scoring, as a density on a grid would otherwise be infinite; its density times the step then stands
+beside our probabilities.
 """
 
 from __future__ import annotations
@@ -22,22 +22,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import measure
 import numpy as np
 import pandas
+from results import Record, write_figures
 
 import nits
 
 TABLES = ("gas_turbine", "diamonds", "magic_gamma", "beijing_air")
-KEPT = measure.ROOT / "out" / "command-line"
-"""Where the models of all columns stay, with their train.csv and test.csv, for `table_figures.py`."""
-
 COMPONENTS = (1, 2, 3, 5, 8, 12, 20, 30)
 
 
 def command(*argv: object) -> None:
     """Runs a verb of the command line in a process of its own."""
-    subprocess.run([sys.executable, "-m", "nits", *map(str, argv)], check=True)
+    subprocess.run([sys.executable, "-m", "nits", *map(str, argv), "--quiet"], check=True)
 
 
 def held_out(table: Any) -> tuple[Any, Any]:
@@ -46,26 +43,16 @@ def held_out(table: Any) -> tuple[Any, Any]:
     return table.iloc[order[len(table) // 10 :]], table.iloc[order[: len(table) // 10]]
 
 
-def fitted(table: Any, minutes: float, folder: Path) -> dict[str, Any]:
+def fitted(table: Any, minutes: float, folder: Path) -> Record:
     """Fits and scores through files, and returns the held-out figures."""
-    train, test = held_out(table)
-    train.to_csv(folder / "train.csv", index=False)
-    test.to_csv(folder / "test.csv", index=False)
-    command(
-        "fit",
-        folder / "train.csv",
-        "-o",
-        folder / "model.nits",
-        "--max-minutes",
-        minutes,
-        "--quiet",
-    )
-    command(
-        "score", folder / "model.nits", folder / "test.csv", "-o", folder / "scores.csv", "--quiet"
-    )
-    values = pandas.read_csv(folder / "scores.csv")["log_density"].to_numpy()
+    for part, name in zip(held_out(table), ("train.csv", "test.csv"), strict=True):
+        part.to_csv(folder / name, index=False)
+    model_file, scores = folder / "model.nits", folder / "scores.csv"
+    command("fit", folder / "train.csv", "-o", model_file, "--max-minutes", minutes)
+    command("score", model_file, folder / "test.csv", "-o", scores)
+    values = pandas.read_csv(scores)["log_density"].to_numpy()
     inside = values[values != -np.inf]
-    model = nits.load(folder / "model.nits")
+    model = nits.load(model_file)
     return {
         "nats": float(inside.mean()),
         "two_standard_errors": 2 * float(inside.std()) / math.sqrt(len(inside)),
@@ -78,15 +65,15 @@ def fitted(table: Any, minutes: float, folder: Path) -> dict[str, Any]:
     }
 
 
-def mixture(table: Any, steps: list[float]) -> dict[str, Any]:
-    """Returns the held-out figures of the best Gaussian mixture; a step is 0 where a column is continuous."""
+def mixture(table: Any, steps: list[float]) -> Record:
+    """Returns the held-out figures of the best Gaussian mixture; real columns have step 0."""
     from sklearn.mixture import GaussianMixture
     from sklearn.preprocessing import StandardScaler
 
-    noise = np.random.default_rng(2)
-    train, test = (part.to_numpy(np.float64) for part in held_out(table))
+    noise, width = np.random.default_rng(2), np.array(steps)
     train, test = (
-        part + (noise.random(part.shape) - 0.5) * np.array(steps) for part in (train, test)
+        part.to_numpy(np.float64) + (noise.random(part.shape) - 0.5) * width
+        for part in held_out(table)
     )
     train = train[np.random.default_rng(1).permutation(len(train))[:50_000]]
     scaler = StandardScaler().fit(train)
@@ -104,26 +91,15 @@ def mixture(table: Any, steps: list[float]) -> dict[str, Any]:
     }
 
 
-def numeric(table: Any) -> Any:
-    """Returns the numeric columns of the rows without holes."""
-    return table.select_dtypes("number").dropna()
-
-
-def measured(name: str, minutes: float) -> dict[str, Any]:
+def measured(name: str, minutes: float) -> Record:
     """Returns all figures of a table."""
     table = pandas.read_csv(Path(os.environ["NITS_DATA"]) / "tables" / f"{name}.csv.gz")
-    kept = KEPT / name
-    kept.mkdir(parents=True, exist_ok=True)
-    whole = fitted(table, minutes, kept)
-    with tempfile.TemporaryDirectory() as place:
-        numbers = fitted(numeric(table), minutes, Path(place))
-    rival = mixture(numeric(table), numbers["steps"])
-    return {
-        "minutes": minutes,
-        "all_columns": whole,
-        "numeric_columns": numbers,
-        "gaussian_mixture": rival,
-    }
+    numeric = table.select_dtypes("number").dropna()
+    found: Record = {"minutes": minutes}
+    for key, columns in (("all_columns", table), ("numeric_columns", numeric)):
+        with tempfile.TemporaryDirectory() as folder:
+            found[key] = fitted(columns, minutes, Path(folder))
+    return {**found, "gaussian_mixture": mixture(numeric, found["numeric_columns"]["steps"])}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -135,7 +111,7 @@ def main(argv: list[str] | None = None) -> int:
     for name in args.tables:
         found = measured(name, args.minutes)
         print(json.dumps({name: found}, indent=2), flush=True)
-        measure.write(f"command-line-{name}", found)
+        write_figures(f"command-line-{name}", found)
     return 0
 
 

@@ -1,7 +1,7 @@
 """NITS-MLP the plain way: a weight model in front of `nits.pnn.plain`, and no kernel of ours.
 
 The layers of the weight model are whole masked products if the model comes from
-`mlp_speed.made_dense`.
+`contenders.made_dense`.
 """
 
 from __future__ import annotations

@@ -9,12 +9,10 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-import measure
-import mix
-import run
-import scale
+from mix import mixture_score
+from results import RESULTS, ROOT, Record
+from scores import nats, scaled
 
 from nits import datasets
 
@@ -22,26 +20,26 @@ TOLERANCE = 1e-4
 """Nats by which the mean may differ: rounding on another processor, no more."""
 
 
-def compared(record: dict[str, Any]) -> tuple[float, float]:
+def compared(record: Record) -> tuple[float, float]:
     """Returns the recorded and the newly measured test nats of the rows inside the support."""
     kept = record["weights"] if isinstance(record["weights"], list) else [record["weights"]]
-    split, shift = scale.scaled(datasets.load(record["dataset"]))
-    again = run.nats(mix.score([measure.ROOT / name for name in kept], split.test) + shift)
-    if again["rows_outside"] != record["test_rows_outside"]:
+    split, shift = scaled(datasets.load(record["dataset"]))
+    again = nats(mixture_score([ROOT / name for name in kept], split.test) + shift)
+    before = record["test_rows_outside"]
+    if again["rows_outside"] != before:
         raise ValueError(
-            f"{again['rows_outside']} rows lie outside, but the record has {record['test_rows_outside']}; "
-            "are these the same data?"
+            f"{again['rows_outside']} rows lie outside, but the record has {before}; are these the "
+            "same data?"
         )
     return float(record["test_nats_inside"]), float(again["nats_inside"])
 
 
-def main(argv: list[str] | None = None, results: Path = measure.RESULTS) -> int:
+def main(argv: list[str] | None = None, results: Path = RESULTS) -> int:
     """Rescores the given results, or all that have weights."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", nargs="*", type=Path, help="result files; all by default")
-    paths = parser.parse_args(argv).results or sorted(results.glob("*.json"))
     wrong = 0
-    for path in paths:
+    for path in parser.parse_args(argv).results or sorted(results.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         if "weights" not in record:
             continue
@@ -52,9 +50,8 @@ def main(argv: list[str] | None = None, results: Path = measure.RESULTS) -> int:
             return 2
         same = abs(before - now) <= TOLERANCE
         wrong += not same
-        print(
-            f"{path.stem}: recorded {before:.6f}, now {now:.6f} nats, {'same' if same else 'DIFFERENT'}"
-        )
+        verdict = "same" if same else "DIFFERENT"
+        print(f"{path.stem}: recorded {before:.6f}, now {now:.6f} nats, {verdict}")
     return 1 if wrong else 0
 
 

@@ -9,62 +9,36 @@ Set-up and compiling count as training; loading the data and scoring the test ro
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import measure
 import models
 import numpy as np
-import scale
-from models import nits_mlp
-from models.fitted import Fitted, Rows, Settings, Values
-from models.nits_training import FittedNITS, score
-from models.orders import ordered
+from models.fitted import Fitted, score
+from models.ours import ordered
+from results import RESULTS, ROOT, Record, circumstances, write
+from scores import finite, held_out, scaled
 
+import nits
 from nits import datasets
 from nits.datasets import Split
 
-KINDS = (
-    "two-core",
-    "search",
-    "hours",
-    "member",
-    "member-32",
-    "member-256",
-    "pair",
-    "paper",
-    models.FREE,
-)
+KINDS = (models.USUAL, "search", "hours", "member", "member-32", "member-256", "pair", models.FREE)
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "dataset", choices=sorted(path.stem for path in models.SETTINGS.glob("*.toml"))
-    )
-    parser.add_argument("--model", choices=list(models.FAMILIES), default=models.OURS)
-    parser.add_argument(
-        "--minutes", type=float, required=True, help="for training, set-up included"
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--settings",
-        choices=KINDS,
-        default=KINDS[0],
-        help=f"of our models, or {models.FREE} of rivals",
-    )
-    parser.add_argument(
-        "--order",
-        help="of the columns: random, reversed, greedy, or as 2,0,1; instead of the settings'",
-    )
-    parser.add_argument("--save", type=Path, help="safetensors file for the weights of nits-mlp")
-    parser.add_argument(
-        "--half", action="store_true", help="save in float16 and report what that scores"
-    )
+    add = parser.add_argument
+    add("dataset", choices=datasets.names())
+    add("--model", choices=list(models.MODULES), default=models.OURS)
+    add("--minutes", type=float, required=True, help="for training, set-up included")
+    add("--seed", type=int, default=0)
+    add("--settings", choices=KINDS, default=models.USUAL, help=f"{models.FREE} is of rivals")
+    add("--order", help="of the columns: random, reversed, greedy, or as 2,0,1")
+    add("--save", type=Path, help="safetensors file for the weights of nits-mlp")
+    add("--half", action="store_true", help="save in float16 and report what that scores")
     args = parser.parse_args(argv)
     if not args.minutes > 0:
         parser.error(f"--minutes must be positive, but is {args.minutes:g}.")
@@ -75,65 +49,35 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return args
 
 
-def nats(values: Values) -> dict[str, Any]:
-    """Returns means over all rows and over those inside the support; None for what is not finite."""
-    inside = values[values != -math.inf]
-    error = 2 * float(inside.std(ddof=1)) / math.sqrt(len(inside)) if len(inside) > 1 else math.nan
-    return {
-        "nats": _finite(float(values.mean())),
-        "nats_inside": _finite(float(inside.mean())) if len(inside) else None,
-        "two_standard_errors": _finite(error),
-        "rows": len(values),
-        "rows_outside": len(values) - len(inside),
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def scores(fitted: Fitted, split: Split, shift: float) -> dict[str, Any]:
-    """Returns the validation and test figures, under names that say which; see `scale` for the shift."""
-    parts: dict[str, Rows] = {"validation": split.validation, "test": split.test}
-    return {
-        f"{part}_{name}": value
-        for part, rows in parts.items()
-        for name, value in nats(fitted.log_prob(rows) + shift).items()
-    }
-
-
-def keep(fitted: Fitted, settings: Settings, path: Path, *, half: bool) -> dict[str, Any]:
+def keep(fitted: Fitted, path: Path, *, half: bool) -> Record:
     """Saves the weights and makes what is in the file the model that is scored."""
-    if not isinstance(fitted, FittedNITS) or fitted.model is None:
-        raise ValueError(
-            "the weights of a mixture cannot be kept; set members to 1, and mix with mix.py."
-        )
-    nits_mlp.save(fitted.model, settings, path, half=half)
-    stored = nits_mlp.load(path)
-    fitted.log_prob = lambda rows: score(stored, rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fitted.model.save(path, half=half)
+    fitted.log_prob = partial(score, nits.load(path).log_prob)
     place = path.resolve()
-    inside = place.is_relative_to(measure.ROOT)
-    return {"weights": str(place.relative_to(measure.ROOT) if inside else place), "half": half}
+    inside = place.is_relative_to(ROOT)
+    return {"weights": str(place.relative_to(ROOT) if inside else place), "half": half}
 
 
-def record(args: argparse.Namespace, split: Split) -> dict[str, Any]:
+def trained(args: argparse.Namespace, split: Split) -> Record:
     """Trains, scores, and returns everything there is to say."""
     settings = models.settings(args.dataset, args.model, args.settings)
     if args.model == models.OURS:
         order = {"order": args.order} if args.order else {}
         settings = ordered({**settings, **order}, split.train, args.seed)
-    circumstances = measure.circumstances()
-    split, shift = scale.scaled(split)
+    about = circumstances()
+    split, shift = scaled(split)
     fitted = models.fit(args.model)(split, settings, args.minutes, args.seed)
-    weights = keep(fitted, settings, args.save, half=args.half) if args.save else {}
+    kept = keep(fitted, args.save, half=args.half) if args.save else {}
+    history = [{"seconds": s, "validation_nats": finite(v + shift)} for s, v in fitted.history]
     return {
-        **circumstances,
-        "versions": {**circumstances["versions"], **models.versions(args.model)},
+        **about,
+        "versions": {**about["versions"], **models.versions(args.model)},
         "dataset": args.dataset,
         "model": args.model,
         "minutes": args.minutes,
         "seed": args.seed,
-        "settings_name": models.group(args.model, args.settings),
+        "settings_name": models.kind_of(args.model, args.settings),
         "settings": settings,
         "rows": {"train": len(split.train), "columns": int(np.shape(split.train)[1])},
         "parameters": fitted.parameters,
@@ -142,33 +86,29 @@ def record(args: argparse.Namespace, split: Split) -> dict[str, Any]:
         "training_seconds": fitted.seconds,
         "chosen": fitted.chosen,
         "shift": shift,
-        **scores(fitted, split, shift),
-        **weights,
-        "history": [
-            {"seconds": s, "validation_nats": _finite(v + shift)} for s, v in fitted.history
-        ],
+        **held_out(fitted.log_prob, split, shift),
+        **kept,
+        "history": history,
     }
 
 
-def write(found: dict[str, Any], results: Path) -> Path:
-    """Writes a record under a name that says what it is of."""
-    suffix = "" if found["settings_name"] in (KINDS[0], "rivals") else f"-{found['settings_name']}"
-    name = f"{found['dataset']}-{found['model']}-{found['minutes']:g}m-seed{found['seed']}{suffix}.json"
-    results.mkdir(parents=True, exist_ok=True)
-    temporary = results / f"{name}.part"
-    temporary.write_text(json.dumps(found, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    return temporary.replace(results / name)
+def name_of(record: Record) -> str:
+    """Returns the name of the result file, which says what it is of."""
+    kind = record["settings_name"]
+    suffix = "" if kind in (models.USUAL, "rivals", "mixture") else f"-{kind}"
+    run = f"{record['minutes']:g}m-seed{record['seed']}{suffix}"
+    return f"{record['dataset']}-{record['model']}-{run}.json"
 
 
-def main(argv: list[str] | None = None, results: Path = measure.RESULTS) -> int:
+def main(argv: list[str] | None = None, results: Path = RESULTS) -> int:
     """Runs the benchmark that the command line asks for."""
     args = arguments(argv)
     try:
-        found = record(args, datasets.load(args.dataset))
+        found = trained(args, datasets.load(args.dataset))
     except (ValueError, OSError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    path = write(found, results)
+    path = write(results / name_of(found), found)
     names = ("nats_inside", "two_standard_errors", "rows_outside")
     value, errors, outside = (found[f"test_{name}"] for name in names)
     print(f"test {value} ± {errors} nats inside the support, {outside} rows outside")

@@ -2,72 +2,50 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
-from markup import table
+import results
+from markdown_table import table
+from results import Record
 
-Results = dict[str, Any]
-
-NONE = "Speed has not been measured on this version yet."
 RACES = ("training", "training, tuned", "scoring", "sampling")
 
 
-def speed_tables(results: Path) -> str:
-    """Returns a table for each of the files there are, a blank line between them."""
-    makers = {"speed": (race_table, cost_table), "scaling": (scaling_table,)}
-    found = [
-        maker(json.loads((results / f"{name}.json").read_text(encoding="utf-8"))["results"])
-        for name, all_of_one in makers.items()
-        if (results / f"{name}.json").exists()
-        for maker in all_of_one
-    ]
-    return "\n\n".join(found) or NONE
-
-
-def race_table(results: Results) -> str:
-    """Returns how many times a rival's rows per second ours are, a column per race and number of columns."""
+def speed_tables(folder: Path) -> str:
+    """Returns our rows per second over the others', those of all, and how time grows with size."""
+    speed, scaling = (results.read(folder, f"{name}.json") for name in ("speed", "scaling"))
+    if not (speed and scaling):
+        return "Speed has not been measured on this version yet."
     races = [
-        (f"{name}, {columns} columns", found["ours_over"])
+        (f"{name}, {columns} columns", found)
         for name in RACES
-        for columns, found in results[name]["columns"].items()
+        for columns, found in speed[0]["results"][name]["columns"].items()
     ]
-    rivals = list(dict.fromkeys(rival for _, found in races for rival in found))
-    lines = [
-        (rival, *(_ratio(found[rival]) if rival in found else "–" for _, found in races))
-        for rival in rivals
+    ratios = [
+        (head, {k: _ratio(v) for k, v in found["ours_over"].items()}) for head, found in races
     ]
-    return table(("rows/s of nits-mlp over", *(head for head, _ in races)), lines)
+    rates = [(head, {k: _rate(v) for k, v in found["rows_per_s"].items()}) for head, found in races]
+    sweeps = list(scaling[0]["results"]["sweeps"].values())
+    made = _crossed("rows/s of nits-mlp over", ratios), _crossed("rows/s", rates)
+    return "\n\n".join((*made, power_table(sweeps)))
 
 
-def cost_table(results: Results) -> str:
-    """Returns rows per second, and the peak memory of training."""
-    memory = results["training_memory"]["columns"]
-    sizes = list(memory)
-    heads = [f"{name}, {columns} columns" for name in (*RACES, "MiB to train") for columns in sizes]
-    names = list(dict.fromkeys(name for columns in sizes for name in memory[columns]))
-    lines = []
-    for name in names:
-        speeds = [
-            results[race]["columns"][c]["rows_per_s"].get(name) for race in RACES for c in sizes
-        ]
-        cells = ["–" if s is None else f"{s['median']:,.0f}" for s in speeds]
-        lines.append((name, *cells, *(f"{memory[c][name]:,.0f}" for c in sizes)))
-    return table(("rows/s", *heads), lines)
+def _crossed(name: str, columns: list[tuple[str, dict[str, str]]]) -> str:
+    """Returns a line for each contender and a column for each race; dashes where it had no part."""
+    contenders = dict.fromkeys(key for _, cells in columns for key in cells)
+    lines = [(key, *(cells.get(key, "–") for _, cells in columns)) for key in contenders]
+    return table((name, *(head for head, _ in columns)), lines)
 
 
-def scaling_table(results: Results) -> str:
+def power_table(sweeps: list[Record]) -> str:
     """Returns the exponents of the power laws: time = c · sizeᵖ."""
-    lines = [
-        (
-            f"{sweep['work']}, {min(sweep['sizes']):,} … {max(sweep['sizes']):,} {sweep['against']}",
-            *(f"{line['exponent']:.2f}" for line in sweep["threads"].values()),
-        )
-        for sweep in results["sweeps"].values()
-    ]
-    threads = next(iter(results["sweeps"].values()))["threads"]
-    return table(("time grows with the power", *map(_threads, threads)), lines)
+    threads = [f"{n} thread{'s' if n != '1' else ''}" for n in sweeps[0]["threads"]]
+    lines = []
+    for sweep in sweeps:
+        reach = f"{min(sweep['sizes']):,} … {max(sweep['sizes']):,} {sweep['against']}"
+        powers = [f"{line['exponent']:.2f}" for line in sweep["threads"].values()]
+        lines.append((f"{sweep['work']}, {reach}", *powers))
+    return table(("time grows with the power", *threads), lines)
 
 
 def _ratio(spread: dict[str, float]) -> str:
@@ -75,5 +53,5 @@ def _ratio(spread: dict[str, float]) -> str:
     return f"**{middle:.3g}** ({low:.3g} … {high:.3g})"
 
 
-def _threads(count: str) -> str:
-    return f"{count} thread{'s' if count != '1' else ''}"
+def _rate(spread: dict[str, float]) -> str:
+    return f"{spread['median']:,.0f}"

@@ -1,21 +1,17 @@
-"""The benchmarks of tables, at sizes that take seconds."""
+"""The benchmark of tables through the command line, at sizes that take seconds."""
 
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 
+import command_line
 import numpy as np
 import pandas
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-
-import command_line
-import table_figures
-
-from mixed_table import mixed, small
+from mixed_table import mixed
+from nits.cli.main import main
 
 
 def test_every_tenth_row_is_held_out() -> None:
@@ -44,9 +40,7 @@ def test_fit_and_score_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def command(verb: str, *argv: object) -> None:
         verbs.append(verb)
         options = ["--max-steps", "5"] if verb == "fit" else []
-        assert command_line_main([verb, *map(str, argv), *options]) == 0
-
-    from nits.cli.main import main as command_line_main
+        assert main([verb, *map(str, argv), *options, "--quiet"]) == 0
 
     monkeypatch.setattr(command_line, "command", command)
     found = command_line.fitted(mixed(300), 1.0, tmp_path)
@@ -54,23 +48,3 @@ def test_fit_and_score_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found["rows"] == 30
     assert math.isfinite(found["nats"])
     assert found["steps"] == [0, 1, 0, 0, 0, 0, pytest.approx(0.1)]
-
-
-def test_hidden_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "beijing_air"
-    folder.mkdir()
-    train, test = command_line.held_out(mixed(400))
-    train.to_csv(folder / "train.csv", index=False)
-    test.to_csv(folder / "test.csv", index=False)
-    small().fit(train).save(folder / "model.nits")
-    monkeypatch.setattr(table_figures, "KEPT", tmp_path)
-    found = table_figures.holes(steps=10)
-    assert set(found["per_column"]) == {"size", "city"}
-    assert found["hidden_entries"] > 0
-    assert found["margin"] == pytest.approx(found["given_the_rest"] - found["marginal"])
-
-
-def test_a_large_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = table_figures.large(rows=3000)
-    assert found["peak_mib"] > 50
-    assert found["rows_per_second"] == pytest.approx(3000 / found["seconds"])

@@ -1,36 +1,39 @@
-"""What the families share: the clock they train by, and what they return."""
+"""What every model is given and returns: a clock, settings, and a fitted density."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 import nits
 from nits.training.optimizers import Optimizer
 
-Rows = NDArray[np.float32]
-Values = NDArray[np.float64]
-Settings = dict[str, Any]
+Points = NDArray[np.float32]
+"""Rows of a table, shape (N, D)."""
 
-T = TypeVar("T")
+Values = NDArray[np.float64]
+"""A number per row, shape (N,)."""
+
+Settings = dict[str, Any]
 
 OPTIMIZERS: dict[str, Optimizer] = {"adamw": nits.AdamW(), "schedule-free": nits.ScheduleFree()}
 """The optimizers, by the names that settings have for them."""
 
-LOOKS = 25
-"""Looks at validation during a run, as in `nits.fit`."""
-
 VALIDATION_ROWS = 16384
 """Validation rows looked at during training, as in `nits.fit`."""
 
+SCORED_AT_ONCE = 8192
+
 
 class Clock:
-    """A budget of minutes that runs from the moment the clock is made: set-up counts, scoring does not."""
+    """Minutes that run from the moment the clock is made: set-up counts."""
 
     def __init__(self, minutes: float) -> None:
         self.minutes, self.begun = minutes, time.monotonic()
@@ -57,38 +60,28 @@ class Fitted:
 
     log_prob: Nats of rows, shape (N, D) → (N,).
     history: Seconds since the clock began, and validation nats at that time.
-    chosen: What a search among settings chose, if there was one.
+    chosen: What a search among settings chose, or how training ended.
+    model: Ours, so that its weights can be kept.
     """
 
-    log_prob: Callable[[Rows], Values]
+    log_prob: Callable[[Points], Values]
     parameters: int
     epochs: float
     steps: int
     seconds: float
     history: list[tuple[float, float]]
     chosen: Settings = field(default_factory=dict)
+    model: Any = None
 
 
-def taken(cls: type[T], settings: Settings) -> T:
-    """Returns a dataclass with all its fields from the settings, none left to a default."""
-    names = [part.name for part in fields(cls)]  # type: ignore[arg-type]
-    missing = [name for name in names if name not in settings]
-    if missing:
-        raise ValueError(
-            f"the settings of {settings['model']} lack {', '.join(missing)}; add them."
-        )
-    return cls(**{name: settings[name] for name in names})
-
-
-def chunks(rows: Rows, size: int) -> Iterator[Rows]:
-    """Yields copies of the rows, so many at once; the rows may be memory-mapped and read-only."""
+def chunks(rows: Points, size: int) -> Iterator[Points]:
+    """Yields copies of the rows, `size` at once; the rows may be memory-mapped and read-only."""
     for start in range(0, len(rows), size):
         yield np.array(rows[start : start + size])
 
 
-def some(rows: Rows, count: int, seed: int) -> Rows:
-    """Returns up to `count` rows, drawn at random without repetition, in the order of the data."""
-    if len(rows) <= count:
-        return np.array(rows)
-    index = np.random.default_rng(seed).choice(len(rows), count, replace=False)
-    return np.array(rows[np.sort(index)])
+def score(log_prob: Callable[[Tensor], Tensor], rows: Points) -> Values:
+    """Returns the nats of rows, without gradients: −inf outside the support."""
+    with torch.no_grad():
+        parts = [log_prob(torch.from_numpy(part)) for part in chunks(rows, SCORED_AT_ONCE)]
+    return torch.cat(parts).double().numpy()

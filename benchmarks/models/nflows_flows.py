@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
-import torch
 from nflows.distributions.normal import StandardNormal
 from nflows.flows import Flow
 from nflows.nn.nets import ResidualNet
@@ -19,72 +18,56 @@ from nflows.transforms import (
 from nflows.utils import create_alternating_binary_mask
 from torch import Tensor, nn
 
-from models.fitted import Clock, Fitted, Settings, taken
-from models.training import train
-from nits.datasets import Split
+from models.fitted import Settings
+from models.rival_training import train
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Spline layers, each after a permutation and an LU-decomposed linear layer."""
-
-    transforms: int
-    hidden: int
-    blocks: int
-    dropout: float
-    bins: int
-    tail_bound: float
-
-
-def autoregressive(columns: int, _: int, s: Shape) -> nn.Module:
+def autoregressive(columns: int, _: int, settings: Settings) -> nn.Module:
     """Returns one autoregressive spline layer."""
     layer: nn.Module = MaskedPiecewiseRationalQuadraticAutoregressiveTransform(
         features=columns,
-        hidden_features=s.hidden,
-        num_bins=s.bins,
+        hidden_features=settings["hidden"],
+        num_bins=settings["bins"],
         tails="linear",
-        tail_bound=s.tail_bound,
-        num_blocks=s.blocks,
-        dropout_probability=s.dropout,
+        tail_bound=settings["tail_bound"],
+        num_blocks=settings["blocks"],
+        dropout_probability=settings["dropout"],
     )
     return layer
 
 
-def coupling(columns: int, position: int, s: Shape) -> nn.Module:
+def coupling(columns: int, position: int, settings: Settings) -> nn.Module:
     """Returns one coupling layer, which transforms the even or the odd columns given the others."""
+    size = {"num_blocks": settings["blocks"], "dropout_probability": settings["dropout"]}
 
     def network(inputs: int, outputs: int) -> nn.Module:
-        net: nn.Module = ResidualNet(
-            inputs, outputs, s.hidden, num_blocks=s.blocks, dropout_probability=s.dropout
-        )
+        net: nn.Module = ResidualNet(inputs, outputs, settings["hidden"], **size)
         return net
 
     layer: nn.Module = PiecewiseRationalQuadraticCouplingTransform(
         mask=create_alternating_binary_mask(columns, even=position % 2 == 0),
         transform_net_create_fn=network,
-        num_bins=s.bins,
+        num_bins=settings["bins"],
         tails="linear",
-        tail_bound=s.tail_bound,
+        tail_bound=settings["tail_bound"],
         apply_unconditional_transform=True,
     )
     return layer
 
 
-LAYER: dict[str, Callable[[int, int, Shape], nn.Module]] = {
+LAYERS: dict[str, Callable[[int, int, Settings], nn.Module]] = {
     "nflows-rq-autoregressive": autoregressive,
     "nflows-rq-coupling": coupling,
 }
 
 
 def build(columns: int, settings: Settings) -> nn.Module:
-    """Returns the flow: linear and spline layers in turn, and a linear one at the end."""
-    s = taken(Shape, settings)
-    layers = []
-    for position in range(s.transforms):
-        layers += [*_linear(columns), LAYER[settings["model"]](columns, position, s)]
-    flow: nn.Module = Flow(
-        CompositeTransform([*layers, *_linear(columns)]), StandardNormal([columns])
-    )
+    """Returns the untrained flow: linear and spline layers in turn, and a linear one at the end."""
+    layer, layers = LAYERS[settings["model"]], []
+    for position in range(settings["transforms"]):
+        layers += [*_linear(columns), layer(columns, position, settings)]
+    transform = CompositeTransform([*layers, *_linear(columns)])
+    flow: nn.Module = Flow(transform, StandardNormal([columns]))
     return flow
 
 
@@ -98,9 +81,11 @@ def log_prob(flow: nn.Module, x: Tensor) -> Tensor:
     return value
 
 
-def fit(split: Split, settings: Settings, minutes: float, seed: int) -> Fitted:
-    """Trains the flow that the settings name."""
-    clock = Clock(minutes)
-    torch.manual_seed(seed)
-    flow = build(split.train.shape[1], settings)
-    return train(flow, log_prob, split, settings, clock, seed)
+def sample(flow: nn.Module, n: int) -> Tensor:
+    """Draws n rows."""
+    rows: Tensor = flow.sample(n)  # type: ignore[operator]
+    return rows
+
+
+fit = partial(train, build, log_prob)
+"""Trains the flow that the settings name; see `models.Fit`."""

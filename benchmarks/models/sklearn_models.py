@@ -1,124 +1,52 @@
-"""A Gaussian mixture and a kernel density from scikit-learn, each the best of a grid by validation."""
+"""Gaussian mixtures and kernel densities from scikit-learn, the best of a grid by validation."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
-from models.fitted import (
-    VALIDATION_ROWS,
-    Clock,
-    Fitted,
-    Rows,
-    Settings,
-    Values,
-    chunks,
-    some,
-    taken,
-)
+from models.fitted import Clock, Fitted, Points, Settings, Values, chunks
 from nits.datasets import Split
 
 SCORED_AT_ONCE = 16384
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Mixtures to try, in this order, on so many of the training rows."""
+class Candidate(NamedTuple):
+    """A fitted estimator, what it has learned in how many steps, and its place on the grid."""
 
-    components: list[int]
-    max_rows: int
-    max_iterations: int
-    tolerance: float
-    floor: float  # added to the variances
+    estimator: Any
+    parameters: int
+    steps: int
+    chosen: Settings
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """Bandwidths to try, in this order, with Gaussian kernels on so many of the training rows."""
-
-    bandwidths: list[float]
-    max_rows: int
-    validation_rows: int
-    relative_tolerance: float
-
-
-class Search:
-    """The best estimator so far, and how validation went."""
-
-    def __init__(self, validation: Rows, clock: Clock) -> None:
-        self.validation, self.clock = validation, clock
-        self.best: Any = None
-        self.value = -math.inf
-        self.chosen: Settings = {}
-        self.history: list[tuple[float, float]] = []
-
-    def look(self, estimator: Any, chosen: Settings) -> None:
-        """Scores an estimator on validation and keeps it if it is the best so far."""
-        value = float(score(estimator, self.validation).mean())
-        self.history.append((self.clock.seconds, value))
-        if self.best is None or value > self.value:
-            self.best, self.value, self.chosen = estimator, value, chosen
-
-    def fitted(self, parameters: int, epochs: float, steps: int) -> Fitted:
-        """Returns the best estimator."""
-        best = self.best
-        return Fitted(
-            log_prob=lambda rows: score(best, rows),
-            parameters=parameters,
-            epochs=epochs,
-            steps=steps,
-            seconds=self.clock.seconds,
-            history=self.history,
-            chosen=self.chosen,
-        )
-
-
-def score(estimator: Any, rows: Rows) -> Values:
-    """Returns the nats of rows."""
-    parts = [
-        estimator.score_samples(part.astype(np.float64)) for part in chunks(rows, SCORED_AT_ONCE)
-    ]
-    return np.concatenate(parts)
-
-
-def gaussian_mixture(split: Split, settings: Settings, minutes: float, seed: int) -> Fitted:
-    """Fits mixtures with more and more components until the clock is up."""
-    clock, s = Clock(minutes), taken(Mixture, settings)
-    train = some(split.train, s.max_rows, seed).astype(np.float64)
-    search = Search(np.array(split.validation[:VALIDATION_ROWS]), clock)
-    iterations = 0
-    for count in s.components:
-        if search.history and clock.progress >= 1:
-            break
-        mixture = _mixture(count, s, seed)
-        iterations += _expectation_maximization(mixture, train, s.max_iterations, clock)
-        search.look(mixture, {"components": count})
+def mixtures(train: Values, settings: Settings, clock: Clock, seed: int) -> Iterator[Candidate]:
+    """Yields mixtures with more and more components."""
     columns = train.shape[1]
     each = columns + columns * (columns + 1) // 2 + 1  # mean, covariance and share
-    return search.fitted(search.chosen["components"] * each - 1, float(iterations), iterations)
+    for count in settings["components"]:
+        mixture = GaussianMixture(
+            count,
+            tol=settings["tolerance"],
+            reg_covar=settings["floor"],
+            max_iter=1,
+            init_params="k-means++",
+            warm_start=True,
+            random_state=seed,
+        )
+        steps = _iterated(mixture, train, settings["max_iterations"], clock)
+        yield Candidate(mixture, count * each - 1, steps, {"components": count})
 
 
-def _mixture(components: int, s: Mixture, seed: int) -> Any:
-    return GaussianMixture(
-        components,
-        tol=s.tolerance,
-        reg_covar=s.floor,
-        max_iter=1,
-        init_params="k-means++",
-        warm_start=True,
-        random_state=seed,
-    )
-
-
-def _expectation_maximization(mixture: Any, train: Values, most: int, clock: Clock) -> int:
+def _iterated(mixture: Any, train: Values, most: int, clock: Clock) -> int:
     """Iterates one at a time, so that the clock can end it, and returns how often."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -129,25 +57,45 @@ def _expectation_maximization(mixture: Any, train: Values, most: int, clock: Clo
     return most
 
 
-def kernel_density(split: Split, settings: Settings, minutes: float, seed: int) -> Fitted:
-    """Tries bandwidths until the clock is up."""
-    clock, s = Clock(minutes), taken(Kernel, settings)
-    train = some(split.train, s.max_rows, seed).astype(np.float64)
-    search = Search(some(split.validation, s.validation_rows, seed), clock)
-    for width in s.bandwidths:
-        if search.history and clock.progress >= 1:
-            break
-        density = KernelDensity(bandwidth=width, rtol=s.relative_tolerance).fit(train)
-        search.look(density, {"bandwidth": width})
-    return search.fitted(train.size + 1, 1.0, len(search.history))
+def kernels(train: Values, settings: Settings, clock: Clock, seed: int) -> Iterator[Candidate]:
+    """Yields kernel densities of several widths."""
+    for width in settings["bandwidths"]:
+        density = KernelDensity(bandwidth=width, rtol=settings["relative_tolerance"]).fit(train)
+        yield Candidate(density, train.size + 1, 1, {"bandwidth": width})
 
 
-FIT: dict[str, Callable[[Split, Settings, float, int], Fitted]] = {
-    "gaussian-mixture": gaussian_mixture,
-    "kernel-density": kernel_density,
+GRIDS: dict[str, Callable[[Values, Settings, Clock, int], Iterator[Candidate]]] = {
+    "gaussian-mixture": mixtures,
+    "kernel-density": kernels,
 }
 
 
+def score(estimator: Any, rows: Points) -> Values:
+    """Returns the nats of rows."""
+    parts = (part.astype(np.float64) for part in chunks(rows, SCORED_AT_ONCE))
+    return np.concatenate([estimator.score_samples(part) for part in parts])
+
+
+def some(rows: Points, count: int, seed: int) -> Points:
+    """Returns up to `count` rows, drawn without repetition, in the order of the data."""
+    size = min(count, len(rows))
+    index = np.random.default_rng(seed).choice(len(rows), size, replace=False)
+    return np.array(rows[np.sort(index)])
+
+
 def fit(split: Split, settings: Settings, minutes: float, seed: int) -> Fitted:
-    """Fits the model that the settings name."""
-    return FIT[settings["model"]](split, settings, minutes, seed)
+    """Tries the grid of the model that the settings name, until the clock is up."""
+    clock, steps, highest = Clock(minutes), 0, -math.inf
+    history: list[tuple[float, float]] = []
+    train = some(split.train, settings["max_rows"], seed).astype(np.float64)
+    validation = some(split.validation, settings["validation_rows"], seed)
+    for candidate in GRIDS[settings["model"]](train, settings, clock, seed):
+        steps += candidate.steps
+        value = float(score(candidate.estimator, validation).mean())
+        history.append((clock.seconds, value))
+        if value > highest:
+            highest, best = value, candidate
+        if clock.progress >= 1:
+            break
+    log_prob, epochs = partial(score, best.estimator), float(steps)
+    return Fitted(log_prob, best.parameters, epochs, steps, clock.seconds, history, best.chosen)

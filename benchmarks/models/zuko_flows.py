@@ -2,75 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 import zuko
 from torch import Tensor, nn
 
-from models.fitted import Clock, Fitted, Settings, taken
-from models.training import train
-from nits.datasets import Split
+from models.fitted import Settings
+from models.rival_training import train
+
+FLOWS = {"zuko-nsf": zuko.flows.NSF, "zuko-maf": zuko.flows.MAF, "zuko-naf": zuko.flows.NAF}
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What every flow has: the number of transformations, and the layers of the network of each."""
-
-    transforms: int
-    hidden: list[int]
-
-
-@dataclass(frozen=True)
-class Splines(Shape):
-    """The number of bins of each spline."""
-
-    bins: int
-
-
-@dataclass(frozen=True)
-class Monotone(Shape):
-    """The width of what the monotone network is told, and its layers."""
-
-    signal: int
-    monotone_hidden: list[int]
-
-
-def nsf(columns: int, settings: Settings) -> nn.Module:
-    """Returns an autoregressive neural spline flow."""
-    s = taken(Splines, settings)
-    flow: nn.Module = zuko.flows.NSF(
-        columns, transforms=s.transforms, hidden_features=s.hidden, bins=s.bins
-    )
+def build(columns: int, settings: Settings) -> nn.Module:
+    """Returns the untrained flow that the settings name."""
+    name = settings["model"]
+    more: dict[str, Any] = {"bins": settings["bins"]} if name == "zuko-nsf" else {}
+    if name == "zuko-naf":
+        monotone = {"hidden_features": settings["monotone_hidden"]}
+        more = {"signal": settings["signal"], "network": monotone}
+    shape = {"transforms": settings["transforms"], "hidden_features": settings["hidden"]}
+    flow: nn.Module = FLOWS[name](columns, **shape, **more)
     return flow
-
-
-def maf(columns: int, settings: Settings) -> nn.Module:
-    """Returns a masked autoregressive flow."""
-    s = taken(Shape, settings)
-    flow: nn.Module = zuko.flows.MAF(columns, transforms=s.transforms, hidden_features=s.hidden)
-    return flow
-
-
-def naf(columns: int, settings: Settings) -> nn.Module:
-    """Returns a neural autoregressive flow."""
-    s = taken(Monotone, settings)
-    flow: nn.Module = zuko.flows.NAF(
-        columns,
-        transforms=s.transforms,
-        hidden_features=s.hidden,
-        signal=s.signal,
-        network={"hidden_features": s.monotone_hidden},
-    )
-    return flow
-
-
-BUILD: dict[str, Callable[[int, Settings], nn.Module]] = {
-    "zuko-nsf": nsf,
-    "zuko-maf": maf,
-    "zuko-naf": naf,
-}
 
 
 def log_prob(flow: nn.Module, x: Tensor) -> Tensor:
@@ -79,9 +33,11 @@ def log_prob(flow: nn.Module, x: Tensor) -> Tensor:
     return value
 
 
-def fit(split: Split, settings: Settings, minutes: float, seed: int) -> Fitted:
-    """Trains the flow that the settings name."""
-    clock = Clock(minutes)
-    torch.manual_seed(seed)
-    flow = BUILD[settings["model"]](split.train.shape[1], settings)
-    return train(flow, log_prob, split, settings, clock, seed)
+def sample(flow: nn.Module, n: int) -> Tensor:
+    """Draws n rows."""
+    rows: Tensor = flow().sample(torch.Size((n,)))
+    return rows
+
+
+fit = partial(train, build, log_prob)
+"""Trains the flow that the settings name; see `models.Fit`."""

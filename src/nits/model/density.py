@@ -172,11 +172,11 @@ class Density(nn.Module, ABC):
     def described(cls, about: dict[str, Any]) -> Self:
         """Returns a density like the one whose `description` this is."""
 
-    def save(self, path: str | Path) -> None:
-        """Writes the density to one file; `nits.load` reads it."""
+    def save(self, path: str | Path, *, half: bool = False) -> None:
+        """Writes the density to one file, which `nits.load` reads; half: with weights in float16."""
         from nits.model import persistence
 
-        persistence.save(self, path)
+        persistence.save(self, path, half=half)
 
     def _checked(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor | None]:
         whole = all(head.discrete for head in self.heads)

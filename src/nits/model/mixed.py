@@ -166,7 +166,8 @@ class MixedDistribution(Distribution):
             found: Tensor = -(logits.exp() * finite).sum(-1)
             return found
         middles = (torch.arange(LEVELS) + 0.5) / LEVELS
-        log_prob = self.log_prob(self._quantiles(middles)).unflatten(0, (len(self.parts), -1))
+        each: Tensor = self.log_prob(self._quantiles(middles))
+        log_prob: Tensor = each.unflatten(0, (len(self.parts), -1))
         return -(self.log_weights.exp() * log_prob.mean(1)).sum(0)
 
     def _quantiles(self, levels: Tensor) -> Tensor:

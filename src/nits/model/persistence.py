@@ -9,12 +9,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 import nits
 from nits.model import storage
 from nits.model.density import Density
 from nits.weights.block_linear import BlockLinear
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 KINDS = {
     "nits": "nits.model.joint.NITS",
@@ -25,26 +28,37 @@ KINDS = {
 """Where the densities that a file can hold are defined, by the names that files have for them."""
 
 
-def save(density: Density, path: str | Path) -> None:
-    """Writes a density, under a temporary name first."""
-    about = {"nits": nits.__version__, "kind": "density", "density": density.description()}
-    storage.write(path, state(density), about)
+def save(density: Density, path: str | Path, *, half: bool = False) -> None:
+    """Writes a density, under a temporary name first.
+
+    half: Whether to keep the weights in float16, for a smaller file; the density is as before
+        but for rounding, and is loaded in the dtype that it has.
+    """
+    about = {
+        "nits": nits.__version__,
+        "kind": "density",
+        "dtype": str(density.like.dtype).removeprefix("torch."),
+        "density": density.description(),
+    }
+    storage.write(path, state(density, half=half), about)
 
 
-def state(density: Density) -> dict[str, Tensor]:
+def state(density: Density, *, half: bool = False) -> dict[str, Tensor]:
     """Returns the tensors of a density, of masked matrices only what the masks leave."""
     tensors = dict(density.state_dict())
     for name, module in density.named_modules():
         if isinstance(module, BlockLinear):
             tensors[f"{name}.weight"] = module.weight.detach()[module.mask]
-    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+    trained = {name for name, _ in density.named_parameters()} if half else set()
+    return {
+        name: (tensor.half() if name in trained else tensor).contiguous()
+        for name, tensor in tensors.items()
+    }
 
 
 def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> Density:
     """Returns the density that a file describes."""
-    density = built(about["density"])
-    floating = next((t for t in tensors.values() if t.is_floating_point()), None)
-    density = density if floating is None else density.to(floating.dtype)
+    density = built(about["density"]).to(DTYPES[about["dtype"]])
     density.load_state_dict(tensors)
     return density.eval()
 

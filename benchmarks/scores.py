@@ -1,0 +1,61 @@
+"""Data at one scale for every model, and the nats of its rows as a result file has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from models.fitted import Points, Values
+from results import Record
+
+from nits.datasets import Split
+
+USUAL = (0.5, 2.0)
+"""Deviations at which a data set is left as its protocol has it."""
+
+
+def scaled(split: Split) -> tuple[Split, float]:
+    """Returns the split as models see it, and what to add to their nats to have those of the data.
+
+    If z = (x − m) / s then log p(x) = log p(z) − Σ log s. Means m and deviations s are those of
+    train.
+    """
+    mean, deviation = (f(split.train, axis=0, dtype=np.float64) for f in (np.mean, np.std))
+    if ((deviation > USUAL[0]) & (deviation < USUAL[1])).all():
+        return split, 0.0
+    train, validation, test = (
+        ((part - mean) / deviation).astype(np.float32)
+        for part in (split.train, split.validation, split.test)
+    )
+    shift = -float(np.log(deviation).sum())
+    return replace(split, train=train, validation=validation, test=test), shift
+
+
+def nats(values: Values) -> Record:
+    """Returns means over all rows and over those inside the support; None if not finite."""
+    inside = values[values != -math.inf]
+    error = 2 * float(inside.std(ddof=1)) / math.sqrt(len(inside)) if len(inside) > 1 else math.nan
+    return {
+        "nats": finite(float(values.mean())),
+        "nats_inside": finite(float(inside.mean())) if len(inside) else None,
+        "two_standard_errors": finite(error),
+        "rows": len(values),
+        "rows_outside": len(values) - len(inside),
+    }
+
+
+def finite(value: float) -> float | None:
+    """Returns the value, or None if it is not finite."""
+    return value if math.isfinite(value) else None
+
+
+def held_out(log_prob: Callable[[Points], Values], split: Split, shift: float) -> Record:
+    """Returns the figures of validation and test rows, under names that say which; see `scaled`."""
+    parts = {"validation": split.validation, "test": split.test}
+    return {
+        f"{part}_{name}": value
+        for part, rows in parts.items()
+        for name, value in nats(log_prob(rows) + shift).items()
+    }
