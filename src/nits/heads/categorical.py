@@ -75,9 +75,8 @@ class Categorical(Head):
         """Returns the probability of the levels up to ⌊x⌋."""
         below = given.theta.softmax(0).cumsum(0).expand(-1, *x.shape)
         found = below.gather(0, self._index(x.floor()).unsqueeze(0)).squeeze(0)
-        return found.masked_fill(x < 0, 0.0).masked_fill(
-            x >= self.levels - 1, 1.0
-        ) + 0 * x.nan_to_num(posinf=0, neginf=0)
+        found = found.masked_fill(x < 0, 0.0).masked_fill(x >= self.levels - 1, 1.0)
+        return found.masked_fill(torch.isnan(x), torch.nan)
 
     def from_uniform(self, given: Given, u: Tensor) -> Tensor:
         """Returns the first level up to which the probability reaches u."""
