@@ -73,7 +73,8 @@ class Categorical(Head):
     def cdf(self, given: Given, x: Tensor) -> Tensor:
         """Returns the probability of the levels up to ⌊x⌋."""
         found = self._at(given.theta.softmax(-2).cumsum(-2), x.floor())
-        return found.masked_fill(x < 0, 0.0).masked_fill(x >= self.levels - 1, 1.0)
+        found = found.masked_fill(x < 0, 0.0).masked_fill(x >= self.levels - 1, 1.0)
+        return found.masked_fill(torch.isnan(x), torch.nan)
 
     def from_uniform(self, given: Given, u: Tensor) -> Tensor:
         """Returns the first level up to which the probability reaches u."""

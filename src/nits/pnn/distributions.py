@@ -55,10 +55,11 @@ class PNN(Distribution):
     def frame(self) -> network.Normalized:
         """The network over its support, with a last dimension for points: shapes (…, *batch, 1)."""
         if self._frame is None:
-            theta = self.theta.movedim(-1, 0).unsqueeze(-1)
-            self._frame = network.normalized(
-                theta, self.low.unsqueeze(-1), self.high.unsqueeze(-1), self.hidden
-            )
+            # It is kept, so that it must carry gradients also if it is first needed without.
+            with torch.enable_grad():
+                theta = self.theta.movedim(-1, 0).unsqueeze(-1)
+                ends = (self.low.unsqueeze(-1), self.high.unsqueeze(-1))
+                self._frame = network.normalized(theta, *ends, self.hidden)
         return self._frame
 
     def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> PNN:

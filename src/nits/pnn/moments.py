@@ -18,7 +18,7 @@ CELLS, NODES = 256, 8
 LEVELS = 1024
 """At how many quantiles the entropy's integrand is evaluated, and the search for the mode starts."""
 
-PASSES, FINER = 6, 16
+PASSES, FINER = 4, 128
 """Of the search for the mode: how often it narrows the interval, and into how many parts it cuts it."""
 
 
