@@ -1,4 +1,4 @@
-"""The benchmark harness: settings for every model, a whole record from a short run, tables to be checked."""
+"""The benchmark harness: settings of every model, the whole record of a short run, tables."""
 
 from __future__ import annotations
 
@@ -209,7 +209,8 @@ def test_user_errors(capsys: pytest.CaptureFixture[str]) -> None:
 
 def nothing_imported() -> str:
     names = ", ".join(repr(name) for name in MODULES.values())
-    return f"import run, tables, rescore, sys; sys.exit(any(name in sys.modules for name in ({names})))"
+    found = f"any(name in sys.modules for name in ({names}))"
+    return f"import run, tables, rescore, sys; sys.exit({found})"
 
 
 def test_rivals_are_imported_only_when_used() -> None:

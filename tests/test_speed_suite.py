@@ -1,4 +1,4 @@
-"""The speed suite: the plain way is the same density, rivals are as large as we are, all programs run."""
+"""The speed suite: the plain version is the same density, rivals match our size, programs run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways to train that only the recipe's search uses: they learn, mask what is masked, and count rows."""
+"""The ways to train that only the recipe's search uses: they learn, mask, and count rows."""
 
 from __future__ import annotations
 
