@@ -20,7 +20,7 @@ WEB = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
 def anchors(markdown: str) -> set[str]:
-    """Returns the anchors of the headings, spelled as GitHub does: lower case, hyphens, no punctuation."""
+    """Returns the anchors of headings, as on GitHub: lower case, hyphens, no punctuation."""
     found: set[str] = set()
     for heading in HEADING.findall(FENCED.sub("", markdown)):
         text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)

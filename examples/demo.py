@@ -28,14 +28,14 @@ COLUMNS = (
     "sub_metering_3",
     "minute",
 )
-# Readings are rounded: a density needs noise as wide as the last digit, as in the published
-# protocol.
+# Readings are rounded. So that they have a density, uniform noise as wide as the last digit is
+# added, as in the published protocol.
 STEPS = (0.001, 0.01, 1.0, 1.0, 1.0, 1.0)
 MINUTES = 1.25
 
 
 def load(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Returns training and test rows, standardized, with the mean and scale that did it."""
+    """Returns training and test rows, standardized, and the mean and scale that were used."""
     table = np.genfromtxt(HERE / "data" / "power.csv.gz", delimiter=",", names=True)
     rows = np.stack([table[name] for name in COLUMNS], 1)
     rng = np.random.default_rng(seed)
@@ -46,7 +46,7 @@ def load(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def support(train: np.ndarray) -> list[nits.heads.Continuous]:
-    """Returns one head per column, whose support is the training range widened by 2 % on either side."""
+    """Returns one head per column; its support is the training range, 2 % wider at both ends."""
     low, high = train.min(0), train.max(0)
     margin = 0.02 * (high - low)
     return [
@@ -64,7 +64,7 @@ def mixture(train: np.ndarray, components: tuple[int, ...]) -> GaussianMixture:
 
 
 def held_out(log_prob: np.ndarray) -> str:
-    """Returns mean ± two standard errors over the rows inside the support, and how many lie outside."""
+    """Returns mean ± two standard errors over rows inside the support, and how many are outside."""
     inside = np.isfinite(log_prob)
     error = 2 * log_prob[inside].std() / inside.sum() ** 0.5
     note = "" if inside.all() else f" ({(~inside).sum()} rows outside the support)"
@@ -126,7 +126,8 @@ def main() -> None:
         table.add_row(name, held_out(score))
     console.print(table)
     console.print(
-        f"trained {history.step[-1]} steps in {seconds:.0f} s; drew {len(samples)} rows in {drawn:.1f} s"
+        f"trained {history.step[-1]} steps in {seconds:.0f} s; "
+        f"drew {len(samples)} rows in {drawn:.1f} s"
     )
     draw(np.concatenate([train, test])[: len(samples)] * scale + mean, samples, OUT / "demo.png")
     console.print(f"data against samples: {OUT / 'demo.png'}")

@@ -1,7 +1,7 @@
 """Learns the exact probability of small images, and shows samples, completions and surprise.
 
-    python examples/images.py                                  scikit-learn's digits, 8 × 8, four
-    minutes python examples/images.py --fashion-mnist FOLDER --minutes 60
+    python examples/images.py     # scikit-learn's digits, 8 × 8, four minutes
+    python examples/images.py --fashion-mnist FOLDER --minutes 60
 
 Writes out/images-samples.png (images beside samples), out/images-completions.png (lower halves
 drawn anew) and out/images-surprise.png (bits per pixel of images, and of two that are out of place:
@@ -25,7 +25,7 @@ SHOWN = 32
 
 
 def digits() -> tuple[NDArray[np.uint8], NDArray[np.uint8], int]:
-    """Returns scikit-learn's digits for training and for showing, and how many levels of grey they have."""
+    """Returns scikit-learn's digits for training and testing, and their number of grey levels."""
     from sklearn.datasets import load_digits
 
     images = load_digits().images.astype(np.uint8)
@@ -34,7 +34,7 @@ def digits() -> tuple[NDArray[np.uint8], NDArray[np.uint8], int]:
 
 
 def fashion(folder: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8], int]:
-    """Returns Fashion-MNIST likewise."""
+    """Returns the same of Fashion-MNIST."""
     images = datasets.fashion_mnist(folder)
     return images.train[:, 0], images.test[:, 0], 256
 
@@ -47,7 +47,7 @@ def out_of_place(image: NDArray[np.uint8], levels: int) -> NDArray[np.uint8]:
 
 
 def main() -> None:
-    """Trains, then draws the three pictures."""
+    """Trains, then draws the three figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fashion-mnist", type=Path, metavar="FOLDER")
     parser.add_argument("--minutes", type=float, default=4.0)

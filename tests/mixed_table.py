@@ -1,4 +1,4 @@
-"""A table with columns of every kind, and a small model of it, for the tests of what stands on both."""
+"""A table with columns of every kind, and a small model of it, for tests that need both."""
 
 from typing import Any
 
@@ -9,7 +9,10 @@ from nits.tables.estimator import NITSDensity
 
 
 def mixed(rows: int = 400, seed: int = 0) -> Any:
-    """Reals with holes, integers, texts with holes, truth values, zeros among gammas, times, decimals."""
+    """Real numbers, integers, strings, booleans, zeros among gammas, times and decimals.
+
+    The real numbers and the strings have missing values.
+    """
     rng = np.random.default_rng(seed)
     size = rng.normal(50, 10, rows)
     frame = pandas.DataFrame(

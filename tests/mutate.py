@@ -1,4 +1,4 @@
-"""Breaks the code on purpose, one small patch at a time, and shows the test that notices: `make mutate`.
+"""Applies small patches that break the code, and shows that a test fails for each: `make mutate`.
 
 Every file of tests/mutations is a unified diff. Lines above it say what it breaks and which tests
 must notice, as arguments of pytest:

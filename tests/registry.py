@@ -27,7 +27,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 def randomized(make: Callable[[], D], seed: int, scale: float = 0.2) -> D:
-    """Builds a model from a seed without touching the global generator, and moves its biases off zero."""
+    """Builds a model from a seed, without the global generator, and moves its biases off zero."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = make()
@@ -73,7 +73,7 @@ def with_knots() -> list[Head]:
 
 
 def kinds_of_tables() -> list[Head]:
-    """Everything that a table may hold, with and without holes."""
+    """Everything that a table may hold, with and without missing values."""
     return [
         Continuous(hidden=SMALL, knots=3, optional=True),
         Categorical(3, optional=True),

@@ -1,4 +1,4 @@
-"""NITS-CONV's network: the cached way against the whole network, missing pixels, exact pmfs of images."""
+"""NITS-CONV's network: cached evaluation against the whole network, missing pixels, exact pmfs."""
 
 import itertools
 import re
@@ -91,7 +91,7 @@ def test_it_learns_stripes() -> None:
 
 
 def slope_images(n: int) -> Tensor:
-    """Images of two channels whose second row and channel follow from what is before, but for noise."""
+    """Images of two channels; row and channel two follow from those before, except for noise."""
     first = torch.randn(n, 1, 1, 4, generator=seeded(1))
     noise = 0.01 * torch.randn(n, 2, 3, 4, generator=seeded(2))
     return noise + torch.cat([first, 0.5 * first + 0.25], 1)
@@ -99,7 +99,7 @@ def slope_images(n: int) -> Tensor:
 
 @pytest.mark.parametrize("start", [(8, 8), (5,)])
 def test_it_starts_at_a_straight_line_through_the_neighbours(start: tuple[int, ...]) -> None:
-    """The image above says a pixel to 1 %: many nats per pixel more than the pixel's own distribution."""
+    """The image above predicts a pixel to 1 %: many nats per pixel more than its marginal."""
     rows = to_rows(slope_images(2000))
     model = NITS.conv((2, 3, 4), Continuous(hidden=start), size=TINY)
     alone = NITS.independent([Continuous(hidden=start)] * 24)
@@ -116,7 +116,7 @@ def test_it_starts_at_a_straight_line_through_the_neighbours(start: tuple[int, .
 
 
 def test_centres_are_offsets_from_the_guess_in_widths() -> None:
-    """Equation (20), z = W (x − r) − β: what is put out without units, against what it becomes with them."""
+    """Equation (20), z = W (x − r) − β: raw offsets β, against the centres made of them."""
     torch.manual_seed(0)
     plain, placed = (PixelTheta(2, 1, 11, 6, 1, units).double() for units in (0, 3))
     placed.load_state_dict(plain.state_dict(), strict=False)

@@ -93,7 +93,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "bins on a line": (
         lambda: QuantizedPNN(theta, -inf, 2.0, 8),
         ValueError,
-        "low and high must be finite for equal bins to tile them, but an end is infinite; pass both ends.",
+        "low and high must be finite for equal bins to tile them, but an end is infinite; "
+        "pass both ends.",
     ),
     "complex x": (
         lambda: d.log_prob(torch.zeros(2, dtype=torch.complex64)),
@@ -113,7 +114,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "x of another dtype": (
         lambda: d.log_prob(torch.zeros(2, dtype=torch.float64)),
         TypeError,
-        "x must have the dtype of theta, float32, but is float64; convert it with x.to(theta.dtype).",
+        "x must have the dtype of theta, float32, but is float64; "
+        "convert it with x.to(theta.dtype).",
     ),
     "x a number": (
         lambda: d.log_prob(0.5),  # type: ignore[arg-type]
@@ -148,7 +150,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "head with bins on a line": (
         lambda: heads.Quantized(0.0, inf, 8),
         ValueError,
-        "low and high must be finite for equal bins to tile them, but an end is infinite; pass both ends.",
+        "low and high must be finite for equal bins to tile them, but an end is infinite; "
+        "pass both ends.",
     ),
     "order that repeats a column": (
         lambda: checks.order([0, 0, 2], 3),

@@ -1,4 +1,4 @@
-"""The command line: every verb on a small table, and one line with exit code 2 for every mistake."""
+"""The command line: every verb on a small table; one line and exit code 2 for every mistake."""
 
 import errno
 import gzip
@@ -165,11 +165,11 @@ def test_info_tells_schema_and_training(folder: Path, capsys: pytest.CaptureFixt
     assert run("info", folder / "model.nits") == 0
     out = capsys.readouterr().out
     assert "a density of 7 columns" in out
-    assert "city    categorical  texts or truth values, with holes" in out
+    assert "city    categorical  strings or booleans, with missing values" in out
     assert "held-out rows: " in out
 
 
-def test_plot_draws_four_pictures(folder: Path, tmp_path: Path) -> None:
+def test_plot_draws_four_figures(folder: Path, tmp_path: Path) -> None:
     assert run("plot", folder / "model.nits", folder / "table.csv", "-o", tmp_path / "plots") == 0
     found = sorted(path.name for path in (tmp_path / "plots").iterdir())
     assert found == ["calibration.png", "marginals.png", "pairs.png", "training.png"]
@@ -196,8 +196,11 @@ def test_standard_input(folder: Path, tmp_path: Path) -> None:
 
 
 def test_help_is_quick() -> None:
-    """No torch, no pandas: half a second is promised, and interpreters on busy machines are given two."""
-    code = "import sys, nits.cli.main; nits.cli.main.parser(); print('torch' in sys.modules or 'pandas' in sys.modules)"
+    """No torch, no pandas: half a second is promised; two are allowed here, for busy machines."""
+    code = (
+        "import sys, nits.cli.main; nits.cli.main.parser(); "
+        "print('torch' in sys.modules or 'pandas' in sys.modules)"
+    )
     started = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -220,12 +223,15 @@ def numbers(tmp_path: Path, change: Callable[[Any], Any]) -> Path:
 
 BAD_TABLES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "empty file": (lambda p: written(p / "in.csv", ""), "Empty CSV file"),
-    "header only": (lambda p: written(p / "in.csv", "a,b\n"), "has no rows"),
+    "header only": (
+        lambda p: written(p / "in.csv", "a,b\n"),
+        "must have at least one row below its header, but has none.",
+    ),
     "one row": (lambda p: written(p / "in.csv", "a,b\n1,2\n"), "1 sample"),
     "ragged rows": (lambda p: written(p / "in.csv", "a,b\n1,2\n3\n"), "Expected 2 columns, got 1"),
     "all missing": (
         lambda p: numbers(p, lambda f: f.assign(a=np.nan)),
-        "'a' has no value at all; drop it",
+        "'a' must have values, but all are missing; drop it",
     ),
     "constant": (
         lambda p: numbers(p, lambda f: f.assign(a=3.0)),
@@ -250,7 +256,8 @@ BAD_TABLES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "wrong delimiter": (
         lambda p: written(p / "in.csv", "a;b\n1;2\n3;4\n"),
-        "seems to be separated by ';', but commas are expected, or tabs in a .tsv; convert it.",
+        "must be separated by commas, or by tabs if it is a .tsv, "
+        "but seems to be separated by ';'; convert it.",
     ),
     "tabs in a .csv": (
         lambda p: written(p / "in.csv", "a\tb\n1\t2\n3\t4\n"),
@@ -302,13 +309,16 @@ BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
         "must be continuous, integer or categorical, but is 'number'",
     ),
     "kind of no column": (["--kind", "weight=integer"], "there is no column 'weight' among size"),
-    "text as integer": (["--kind", "city=integer"], "'city' holds text, so it must be categorical"),
+    "strings as integers": (
+        ["--kind", "city=integer"],
+        "'city' must be categorical, since it holds strings, but was named integer",
+    ),
     "support of no column": (["--support", "weight=0:1"], "there is no column 'weight' among size"),
     "support turned round": (["--support", "rain=5:1"], "low must be below high"),
     "context of no column": (["--context", "weight"], "there is no column 'weight' among size"),
     "all given": (
         ["--context", "size,count,city,member,rain,seen,price"],
-        "no column is left to model",
+        "context must leave a column to model, but has all",
     ),
     "drop of no column": (["--drop", "weight"], "there is no column 'weight' among size"),
     "order lacks columns": (["--order", "size,count"], "order must name each of 7 columns once"),
@@ -373,12 +383,12 @@ BAD_SCORES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda f: f.drop(columns="rain"),
         "the table must have the column 'rain', but has size",
     ),
-    "holes where there were none": (
+    "missing values where there were none": (
         lambda f: f.assign(rain=np.nan),
         "'rain' has 400 missing values, but had",
     ),
     "text for a number": (lambda f: f.assign(rain="wet"), "is not a table that can be read"),
-    "no rows": (lambda f: f[:0], "has no rows; there is nothing to score"),
+    "no rows": (lambda f: f[:0], "must have at least one row to score, but has none."),
 }
 
 
@@ -402,7 +412,7 @@ def test_an_unseen_category_is_impossible_not_an_error(folder: Path, tmp_path: P
 def test_what_cannot_be_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for given, message in (
         ("town=Oslo", "there is no column 'town' among size"),
-        ("city=Paris", "'city' was never 'Paris' in training, but one of Lima, Oslo, Rome"),
+        ("city=Paris", "'city' must be one of its categories, Lima, Oslo, Rome, but is 'Paris'."),
         ("size=tall", "could not convert string to float"),
         ("city=Oslo", "given columns must come first"),
     ):

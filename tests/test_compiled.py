@@ -1,4 +1,4 @@
-"""Compiled kernels give the eager numbers; without a compiler one notice is given and all goes on."""
+"""Compiled kernels give the eager numbers; without a compiler there is one notice and no error."""
 
 import shutil
 import warnings
@@ -53,7 +53,7 @@ def value_and_gradients(model: Density, n: int) -> tuple[Tensor, list[Tensor]]:
 
 
 def assert_same(model: Density, n: int, ran: set[str]) -> None:
-    """What the kernels compute is what plain operations compute; `ran` is what has run with them."""
+    """The kernels compute what plain operations compute; `ran` names the kernels that have run."""
     (value, gradients) = value_and_gradients(model, n)
     with kernels.using(native=False, compiled=False):
         eager, expected = value_and_gradients(model, n)
@@ -147,7 +147,7 @@ def test_a_second_backward_gives_the_same(uncompiled: list[object]) -> None:
 
 
 def test_second_derivatives_are_refused(uncompiled: list[object]) -> None:
-    """The kernels know the first derivative only, and say so instead of leaving half of the second out."""
+    """The kernels have the first derivative only, and refuse a second one, which would be wrong."""
     theta = torch.linspace(-1, 1, 18).view(1, 9, 2).requires_grad_()
     ends = torch.tensor([[-torch.inf]]), torch.tensor([[torch.inf]])
     prob = compiled.log_prob(theta, (torch.zeros(1, 2),), *ends, (3,)).exp().sum()

@@ -138,7 +138,10 @@ def test_colours_and_rows_lie_where_they_should(tmp_path: Path) -> None:
 
 def test_md5_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path, binary)
-    message = r"data_batch_1\.bin must have the published MD5 5dd7e06a\w+, but has \w{32}; download it again, or pass"
+    message = (
+        r"data_batch_1\.bin must have the published MD5 5dd7e06a\w+, but has \w{32}; "
+        "download it again, or pass"
+    )
     with pytest.raises(ValueError, match=message):
         cifar10(folder, validation=3)
     for path in folder.iterdir():
@@ -189,7 +192,8 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path, protocol: int
         ),
         (
             b"no pickle",
-            r"must be a pickle of an array 'data' and a list 'labels' alone, but is not \(.*\); download",
+            r"must be a pickle of an array 'data' and a list 'labels' alone, "
+            r"but is not \(.*\); download",
         ),
         (b"", r"must be a pickle .* but is not \(EOFError: .*\)"),
         (pickle.dumps([1]), r"must be a pickle .* but is not \(AttributeError: "),
@@ -258,8 +262,14 @@ def test_bad_archives(tmp_path: Path) -> None:
 
 
 def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = r"must hold cifar-10-batches-bin, cifar-10-batches-py, cifar-10-binary\.tar\.gz or cifar-10-python"
-    remedy = r"; get them from www\.cs\.toronto\.edu/~kriz/cifar\.html, then pass path= or set NITS_DATA\."
+    wanted = (
+        "must hold cifar-10-batches-bin, cifar-10-batches-py, "
+        r"cifar-10-binary\.tar\.gz or cifar-10-python"
+    )
+    remedy = (
+        r"; get them from www\.cs\.toronto\.edu/~kriz/cifar\.html, "
+        r"then pass path= or set NITS_DATA\."
+    )
     monkeypatch.delenv("NITS_DATA", raising=False)
     with pytest.raises(
         FileNotFoundError, match=f"NITS_DATA names {wanted}.*, but neither is set{remedy}"
@@ -283,7 +293,10 @@ def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_validation_leaves_something_to_train_on(tmp_path: Path) -> None:
     folder = write(tmp_path, binary)
     for validation in (20, -1):
-        message = f"at least 0 and less than the 20 training images, but is {validation}; 0 leaves all for training"
+        message = (
+            f"at least 0 and less than the 20 training images, but is {validation}; "
+            "0 leaves all for training"
+        )
         with pytest.raises(ValueError, match=message):
             cifar10(folder, validation=validation, check=False)
 

@@ -1,4 +1,4 @@
-"""POWER against the published protocol, written out step by step on a small file of the same format."""
+"""POWER against the published protocol, step by step, on a small file of the same format."""
 
 import os
 import zipfile

@@ -87,7 +87,10 @@ def test_md5_of_the_content_is_checked(
 ) -> None:
     folder = write(tmp_path / "files", packed=packed)
     unpacked = r"\.gz, unpacked," if packed else ""
-    message = rf"train-images-idx3-ubyte{unpacked} must have the published MD5 {md5}\w+, but has \w+; download it"
+    message = (
+        rf"train-images-idx3-ubyte{unpacked} must have the published MD5 {md5}\w+, "
+        r"but has \w+; download it"
+    )
     with pytest.raises(ValueError, match=message):
         loader(folder, validation=3)
     for part in SIZES:
@@ -163,7 +166,10 @@ def test_bad_gzip(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
 def test_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loader: Loader, origin: str
 ) -> None:
-    wanted = r"must hold train-images-idx3-ubyte, .*, t10k-labels-idx1-ubyte \(each as it is or as \.gz\)"
+    wanted = (
+        "must hold train-images-idx3-ubyte, .*, "
+        r"t10k-labels-idx1-ubyte \(each as it is or as \.gz\)"
+    )
     remedy = rf"; get them from {origin}.*, then pass path= or set NITS_DATA\."
     monkeypatch.delenv("NITS_DATA", raising=False)
     with pytest.raises(

@@ -65,7 +65,10 @@ def test_images_must_be_alike(tmp_path: Path, shape: tuple[int, ...], words: str
     image = pytest.importorskip("PIL.Image")
     write(tmp_path, pictures(3, 5, 6))
     image.fromarray(pictures(1, *shape)[0]).save(tmp_path / "other.png")
-    message = rf"other\.png must have the .* width of 000\.png, 1 × 5 × 6, but has {words}; make all images alike"
+    message = (
+        r"other\.png must have the .* width of 000\.png, 1 × 5 × 6, "
+        f"but has {words}; make all images alike"
+    )
     with pytest.raises(ValueError, match=message):
         image_folder(tmp_path)
 
@@ -86,7 +89,10 @@ def test_unreadable_files(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize("mode", ["RGBA", "P", "1", "I;16"])
 def test_other_modes_are_refused(tmp_path: Path, mode: str) -> None:
     pytest.importorskip("PIL.Image").new(mode, (4, 4)).save(tmp_path / "odd.png")
-    message = rf"odd\.png must be grey or RGB with 8 bits per channel, but has Pillow's mode {mode}; convert it"
+    message = (
+        r"odd\.png must be grey or RGB with 8 bits per channel, "
+        f"but has Pillow's mode {mode}; convert it"
+    )
     with pytest.raises(ValueError, match=message):
         image_folder(tmp_path)
 
@@ -106,7 +112,10 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("validation", "test"), [(2, 2), (-1, 0), (0, -1)])
 def test_parts_must_fit(tmp_path: Path, validation: int, test: int) -> None:
     write(tmp_path, pictures(4, 3, 3))
-    message = f"together less than the 4 images, but are {validation} and {test}; by default each is a tenth"
+    message = (
+        f"together less than the 4 images, but are {validation} and {test}; "
+        "by default each is a tenth"
+    )
     with pytest.raises(ValueError, match=message):
         image_folder(tmp_path, validation=validation, test=test)
 

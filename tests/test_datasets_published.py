@@ -88,7 +88,7 @@ def save_hepmass(root: Path, part: str, rows: Table, extra: bool) -> None:
 
 
 def collisions(n: int, seed: int) -> Table:
-    """Returns label, a continuous feature, a coin, and a feature with many ties that are not its minimum."""
+    """Returns label, a continuous feature, a coin, and one with many ties above its minimum."""
     rng = np.random.default_rng(seed)
     tied = np.where(rng.random(n) < 0.5, 7.0, rng.random(n))
     return np.column_stack([rng.integers(0, 2, n), rng.normal(size=n), rng.integers(0, 2, n), tied])
@@ -145,7 +145,8 @@ def test_miniboone_is_cut_as_stored_and_standardized_without_test(tmp_path: Path
     [
         (
             np.zeros(5),
-            r"must hold real numbers of shape \(N, D\), but holds float64 of shape \(5,\); download",
+            r"must hold real numbers of shape \(N, D\), "
+            r"but holds float64 of shape \(5,\); download",
         ),
         (
             np.zeros((5, 2), dtype=int),

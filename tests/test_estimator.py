@@ -23,8 +23,8 @@ from nits.tables.validate import checked_frame
 from nits.training.rows import parted
 
 EXPECTED = {
-    "check_methods_subset_invariance": "scores are float32: matrix products of one row and of many round the "
-    "last digit differently, by 3e-7 here where 1e-7 is asked",
+    "check_methods_subset_invariance": "scores are float32: matrix products of one row and of many "
+    "round the last digit differently, by 3e-7 here where 1e-7 is asked",
     "check_sample_weight_equivalence_on_dense_data": "a weight of two and a row twice are shuffled "
     "differently, so the same optimum is approached along another path",
 }
@@ -55,7 +55,7 @@ def test_scores_are_finite_and_add_up(fitted: NITSDensity, table: Any) -> None:
     assert np.isfinite(whole).all()
     np.testing.assert_allclose(shares.sum(1), whole)
     assert fitted.score(table) == pytest.approx(whole.mean())
-    assert (shares[::9, 0] == 0).all()  # holes
+    assert (shares[::9, 0] == 0).all()  # missing values
     assert (shares[::11, 2] == 0).all()
 
 
@@ -294,15 +294,15 @@ def test_a_table_of_middle_size_is_learned_without_a_schedule() -> None:
     [
         (
             np.ones(3),
-            "sample_weight must have one number per row, 10, but has shape (3,); extend it.",
+            "sample_weight must have shape (10,), one weight per row, but has (3,).",
         ),
         (
             -np.ones(10),
-            "sample_weight must be finite, not negative and not zero throughout; correct it.",
+            "sample_weight must be finite, not negative, and positive in at least one row.",
         ),
         (
             np.zeros(10),
-            "sample_weight must be finite, not negative and not zero throughout; correct it.",
+            "sample_weight must be finite, not negative, and positive in at least one row.",
         ),
     ],
 )

@@ -46,7 +46,7 @@ def test_every_library_gives_the_same_columns() -> None:
         assert read.columns["text"].known.tolist() == ["a", "b"]
 
 
-def test_integers_and_truth_values_with_holes_stay_what_they_are() -> None:
+def test_integers_and_booleans_with_missing_values_stay_what_they_are() -> None:
     frame = pandas.DataFrame(
         {
             "count": pandas.array([1, None, 3], "Int64"),
@@ -128,7 +128,7 @@ def test_times_of_a_zone_are_read_in_utc_and_come_back_in_it(form: str) -> None:
         (
             np.zeros((2, 2), complex),
             TypeError,
-            "numbers, times, texts or truth values, but is complex128;",
+            "numbers, times, strings or booleans, but is complex128;",
         ),
         (
             {"a": np.array([1, "x", 2.5], object)},

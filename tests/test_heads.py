@@ -1,4 +1,4 @@
-"""Heads: the points, features and initial weights of a kind of column, against the distributions."""
+"""Heads: points, features and initial weights of each kind of column, against distributions."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Every law on every model of the registry, and the one round trip that is promised at full size."""
+"""Every law on every model of the registry, and the one round trip promised at full size."""
 
 import pytest
 import torch

@@ -31,7 +31,7 @@ def _one(column: Tensor) -> nits.NITS:
 
 
 def test_some_rows_have_more_hidden_than_others() -> None:
-    """At a rate r uniform on [0, 2 · share], n entries have n r hidden, and the spread of r shows."""
+    """At a rate r uniform on [0, 2 · share], n r of n entries are hidden, and r varies by row."""
     n, share, count = 4000, 0.3, 20
     heads = [Continuous(hidden=(2,), optional=i < count) for i in range(count + 1)]
     model = nits.NITS.mlp(heads, hidden=32, blocks=0, order=[*range(count, -1, -1)])

@@ -1,4 +1,4 @@
-"""The masked MLP: its block product is the masked dense one, its stepper is its forward pass, masks hold."""
+"""The masked MLP: block products against masked dense ones, stepper against forward pass, masks."""
 
 import copy
 import pickle

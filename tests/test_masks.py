@@ -1,4 +1,4 @@
-"""Ranks and blocks: everything that may be read is multiplied, and nothing that is skipped may be read."""
+"""Ranks and blocks: what may be read is multiplied, and what is skipped may not be read."""
 
 import pytest
 import torch

@@ -15,7 +15,7 @@ nan = torch.nan
 
 @pytest.fixture
 def model() -> NITS:
-    """Six columns of all kinds, modelled in the order 1, 0, 2, 5, 4, 3; 0, 1, 3 and 4 are optional."""
+    """Six columns of all kinds, in the order 1, 0, 2, 5, 4, 3; 0, 1, 3 and 4 are optional."""
     return randomized(lambda: mlp(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), 1)
 
 
@@ -98,7 +98,8 @@ def test_rows_may_be_given_to_a_different_extent(model: NITS) -> None:
         ),
         (
             torch.tensor([0.0, nan, nan, nan, nan, nan]),
-            "given columns must come first in the order in which columns are modelled, [1, 0, 2, 5, 4, 3]",
+            "given columns must come first in the order in which columns are modelled, "
+            "[1, 0, 2, 5, 4, 3]",
         ),
     ],
 )
@@ -135,7 +136,7 @@ def test_holes_in_a_column_that_is_not_optional_are_refused() -> None:
 
 
 def test_hiding_teaches_what_to_do_without_a_column() -> None:
-    """There is no hole in the data: only hidden entries can have taught the second column's marginal."""
+    """No value is missing: only hidden entries can have taught the second column's marginal."""
     from nits import Recipe
 
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""NITS beyond its laws: what it refuses and how it says so, odd shapes, quasi-random and chunked sampling."""
+"""NITS beyond its laws: errors, odd shapes, quasi-random and chunked sampling."""
 
 import copy
 import math
@@ -250,7 +250,7 @@ def test_generators_are_private() -> None:
 
 
 def test_quasi_random_samples_cover_evenly(model: NITS) -> None:
-    """Of independent rows the mean of u is 0.5 ± 0.29/√n; a Sobol sequence does over ten times better."""
+    """The mean u of independent rows is 0.5 ± 0.29/√n; of a Sobol sequence, over ten times closer."""
     n = 1024
     with torch.no_grad():
         u = model.to_uniform(model.sample(n, generator=1, quasi=True))

@@ -1,4 +1,4 @@
-"""The kernels in C++ compute what `nits.pnn` and `nits.roots` define, and models go on without them."""
+"""The kernels in C++ compute what `nits.pnn` defines, and models work without them."""
 
 from __future__ import annotations
 

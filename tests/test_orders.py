@@ -33,7 +33,7 @@ def test_monotone_maps_change_nothing(table: np.ndarray) -> None:
     assert orders.greedy(bent) == orders.greedy(table)
 
 
-def test_holes_and_constants_say_nothing(table: np.ndarray) -> None:
+def test_missing_values_and_constants_predict_nothing(table: np.ndarray) -> None:
     table[::5, 0] = np.nan
     for value in (7.0, np.nan):
         table[:, 1] = value

@@ -133,13 +133,13 @@ def test_on_the_whole_line_it_is_the_mixture_of_logistics() -> None:
 
 
 def hard_target(x: Tensor) -> Tensor:
-    """A spike of mass 0.3 at −1, a uniform of 0.4 on [0, 1], a gap, a uniform of 0.3 on [2, 2.2]."""
+    """A spike of mass 0.3 at −1; uniform masses of 0.4 on [0, 1] and 0.3 on [2, 2.2]."""
     spike = 0.3 * torch.sigmoid((x + 1) / 1e-3)
     return spike + 0.4 * x.clamp(0, 1) + 0.3 * ((x - 2) / 0.2).clamp(0, 1)
 
 
 def universal(width: int) -> PNN:
-    """The network of the existence proof: steps at the target's quantiles, as steep as they lie close."""
+    """The network of the existence proof: steps at the target's quantiles, steeper where closer."""
     x = torch.linspace(-1.5, 2.5, 400_001, dtype=torch.float64)
     levels = (torch.arange(width).double() + 0.5) / width
     centres = x[torch.searchsorted(hard_target(x), levels)]

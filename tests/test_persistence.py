@@ -1,4 +1,4 @@
-"""One file per model: bitwise the same after loading, no training row in it, and damage is always noticed."""
+"""One file per model: bitwise the same after loading, no training row in it, damage noticed."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def loaded(path: Path) -> tuple[Any, str]:
 
 
 def test_every_damage_is_noticed(path: Path, tmp_path: Path) -> None:
-    """A thousand files, each with one byte altered: a clean sentence each, or the very same model."""
+    """A thousand files with one byte altered: each gives one clear error, or the same model."""
     data, rng = path.read_bytes(), np.random.default_rng(0)
     place = tmp_path / "damaged.nits"
     reference = mixed(20)

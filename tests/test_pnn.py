@@ -26,7 +26,7 @@ inf = math.inf
 
 
 def points(low: float, high: float, shape: tuple[int, ...], scale: float, seed: int = 1) -> Tensor:
-    """Points of the support: uniform if it is finite, else at distances from scale/1000 to scale × 1000."""
+    """Points of the support: uniform if finite, else at distances scale/1000 to scale × 1000."""
     generator = torch.Generator().manual_seed(seed)
     u, e, z = (
         f(shape, generator=generator, dtype=torch.float64)
@@ -199,7 +199,7 @@ def test_mass_of_a_narrow_bin_keeps_its_digits_in_the_tails(
 
 
 def test_small_weights_cost_no_digits_of_a_mass() -> None:
-    # Sums of weights e⁻¹⁸ stand in a quotient; their logarithms, −15, would be rounded at 1e-6 each.
+    # Sums of weights e⁻¹⁸ are divided; their logarithms, −15, would each be rounded at 1e-6.
     theta = weights(100).float()
     theta[:, 32:-16] = initial.from_log_weights(theta[:, 32:-16].clamp(-2, 2) / 4 - 18)
     ours, double = PNN(theta, -1.0, 2.0), PNN(theta.double(), -1.0, 2.0)

@@ -32,9 +32,9 @@ def room(d: PNN, x: Tensor) -> Tensor:
     No solver avoids half the spacing of x, times ν(x), nor the rounding of N itself. A unit of the
     last layer reads z as a sum that starts at the nearer of its ends, up to D/2 away: z is off by
     about ε D/2, and σ′ ≤ ¼ makes that ε D/8 of N. With 16 weights e^N(0, 1), D is 26 on average and
-    up to 160 in 10,000 PNNs, so that in float32 4e-7 would be usual and 2.4e-6 possible if all units
-    were rounded one way; the most in 840,000 roots is 6.4e-7. In float64 the last Newton step leaves
-    more than rounding does, up to 2.4e-13.
+    up to 160 in 10,000 PNNs, so that in float32 4e-7 would be usual and 2.4e-6 possible if all
+    units were rounded one way; the most in 840,000 roots is 6.4e-7. In float64 the last Newton step
+    leaves more than rounding does, up to 2.4e-13.
     """
     rounding = 1e-6 if x.dtype == torch.float32 else 1e-12
     return rounding + d.log_prob(x).exp() * spacing(x) / 2
@@ -190,7 +190,7 @@ class Count:
 
 
 def bisection(d: PNN, u: Tensor, tolerance: float) -> int:
-    """Returns how many evaluations of N it takes bisection to find each quantile to a tolerance in N."""
+    """Returns how many evaluations of N bisection needs for each quantile, to a tolerance in N."""
     left, right = d.low.expand_as(u), d.high.expand_as(u)
     open_, evaluations = torch.ones_like(u, dtype=torch.bool), 0
     for _ in range(60):  # then the bracket is as narrow as float64 has it

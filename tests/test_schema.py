@@ -1,4 +1,4 @@
-"""Schemas: what columns are taken for and why, and that numbers stand for the values they came from."""
+"""Schemas: what columns are taken for and why, and that decoding undoes encoding."""
 
 import json
 import math
@@ -36,8 +36,8 @@ def test_what_columns_are_taken_for(schema: Schema) -> None:
     assert kinds == {
         "height": (Real, "real numbers"),
         "children": (Whole, "integers"),
-        "city": (Levels, "texts or truth values"),
-        "member": (Levels, "texts or truth values"),
+        "city": (Levels, "strings or booleans"),
+        "member": (Levels, "strings or booleans"),
         "rain": (Real, kinds["rain"][1]),
         "carat": (Whole, "multiples of 0.01"),
         "seen": (Real, "real numbers"),
@@ -99,7 +99,7 @@ def test_what_the_user_says_goes() -> None:
     frame = frames.read({"a": rng.normal(size=50), "b": rng.integers(0, 5, 50)})
     schema = Schema.infer(frame, {"b": "categorical"}, {"a": (-10.0, math.inf)})
     assert isinstance(schema.columns[1], Levels)
-    assert schema.columns[1].reason == "as you said"
+    assert schema.columns[1].reason == "named by the user"
     head = schema.columns[0].head((4,), 0)
     assert head.high == math.inf
     assert head.low < -5
@@ -133,7 +133,7 @@ def test_rare_categories_are_pooled_if_asked() -> None:
     values = frames.read({"c": ["a"] * 50 + ["b"] * 30 + ["x"] * 3 + ["y"] * 1}).columns["c"]
     column = guess("c", values, pool_below=10)
     assert isinstance(column, Levels)
-    assert column.reason == "texts or truth values; 2 rare ones pooled"
+    assert column.reason == "strings or booleans; 2 rare ones pooled"
     assert (column.levels, column.pooled, column.shares) == (("a", "b"), ("x", "y"), (0.75, 0.25))
     assert set(column.encode(values).tolist()) == {0, 1, 2}
     assert np.exp(column.log_share(values))[[0, 60, 82, 83]].tolist() == pytest.approx(
@@ -154,7 +154,11 @@ def test_what_is_no_multiple_cannot_occur() -> None:
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
-        ({"a": [None, None]}, {}, "column 'a' has no value at all; drop it."),
+        (
+            {"a": [None, None]},
+            {},
+            "column 'a' must have values, but all are missing; drop it.",
+        ),
         (
             {"a": [1.5, 1.5]},
             {},
@@ -173,7 +177,8 @@ def test_what_is_no_multiple_cannot_occur() -> None:
         (
             {"a": [f"id{i}" for i in range(2000)]},
             {},
-            "column 'a' has 2000 different values, more than 1000, as identifiers do; drop it, or pool rare",
+            "column 'a' has 2000 different values, more than 1000, as identifiers do; "
+            "drop it, or pool rare",
         ),
         (
             {"a": [1.0, 2.5]},
@@ -188,12 +193,13 @@ def test_what_is_no_multiple_cannot_occur() -> None:
         (
             {"a": ["x", "y"]},
             {"kinds": {"a": "integer"}},
-            "column 'a' holds text, so it must be categorical",
+            "column 'a' must be categorical, since it holds strings, but was named integer; leave",
         ),
         (
             {"a": [0.123456789, 2.5]},
             {"kinds": {"a": "integer"}},
-            "column 'a' must hold multiples of one step to be integer, but does not; leave its kind out.",
+            "column 'a' must hold multiples of one step to be integer, but does not; "
+            "leave its kind out.",
         ),
     ],
 )

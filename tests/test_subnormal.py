@@ -11,7 +11,7 @@ TINY = torch.full((2_000_000,), 1e-40)  # enough elements for every thread to ha
 
 
 def products() -> tuple[int, int]:
-    """Returns how many halves of subnormal numbers are zero, elementwise and through a matrix product."""
+    """Returns how many halved subnormal numbers are zero, elementwise and by a matrix product."""
     halves = TINY * 0.5
     product = TINY.view(1000, 2000) @ torch.full((2000, 1), 0.5)
     return int((halves == 0).sum()), int((product == 0).sum())

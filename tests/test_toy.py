@@ -1,4 +1,4 @@
-"""The toy densities: mass one, samples that follow the log-density, and an independent formula for each."""
+"""The toy densities: mass one, samples that follow the log-density, an independent formula each."""
 
 import math
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def rows(truth: toy.Density, seed: int, n: int) -> Tensor:
 
 
 def grid(truth: toy.Density) -> tuple[Tensor, Tensor]:
-    """Nodes x and weights w, Σ w f(x) ≈ ∫ f p: midpoint rule on the support, or on [−6, 6]^D if infinite."""
+    """Nodes x and weights w, Σ w f(x) ≈ ∫ f p: midpoint rule on the support, or on [−6, 6]^D."""
     n = {2: 160, 3: 60}[truth.dimension]
     low, high = truth.low.clamp(min=-6), truth.high.clamp(max=6)
     middles = (torch.arange(n, dtype=torch.float64) + 0.5) / n
@@ -75,7 +75,7 @@ def test_samples_have_the_characteristic_function_of_the_density(name: str) -> N
 
 
 def line(low: float, high: float) -> tuple[Tensor, Tensor]:
-    """Nodes and weights of ∫ dx on an interval: the trapezoidal rule after x = sinh y, exp y or σ(y)."""
+    """Nodes and weights of ∫ dx on an interval: trapezoidal rule in y, x = sinh y, exp y or σ(y)."""
     y = torch.linspace(-30, 30, 3001, dtype=torch.float64)
     if math.isinf(low):
         return y.sinh(), y.cosh() * 0.02

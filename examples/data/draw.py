@@ -15,7 +15,10 @@ from pathlib import Path
 import numpy as np
 
 ROWS = 20_000
-HEADER = "active_power,reactive_power,voltage,intensity,sub_metering_1,sub_metering_2,sub_metering_3,minute"
+HEADER = (
+    "active_power,reactive_power,voltage,intensity,"
+    "sub_metering_1,sub_metering_2,sub_metering_3,minute"
+)
 TARGET = Path(__file__).with_name("power.csv.gz")
 
 

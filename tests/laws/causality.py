@@ -10,7 +10,7 @@ from registry import seeded
 
 
 def looks_only_at_the_columns_before(model: Density) -> None:
-    """∂θ_i/∂x_j is exactly zero for j ≥ i, not zero for each j < i, in modelling order; no output is dead."""
+    """In modelling order, ∂θ_i/∂x_j is zero if and only if j ≥ i, and no output is dead."""
     for part in parts(model):
         _weights_look_only_before(part)
 

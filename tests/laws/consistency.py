@@ -79,7 +79,7 @@ def chunks_change_nothing(model: Density) -> None:
 
 
 def saving_and_loading_is_bitwise(model: Density) -> None:
-    """A file holds all of a density: what is loaded gives the same numbers, whatever dtype it has."""
+    """A file holds all of a density: after loading it gives the same numbers, in either dtype."""
     for candidate in (model, double(model)):
         x, context = some_rows(candidate, 10)
         with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """What the laws ask of a density beside its interface: rows of it, and what its columns can hold.
 
-`nits.model.density.Density` is the interface. Only this module looks behind it: a wrapper of another
-density joins the laws once `heads` knows what its columns can hold.
+`nits.model.density.Density` is the interface. Only this module looks behind it: a wrapper of
+another density joins the laws once `heads` knows what its columns can hold.
 """
 
 import copy
@@ -87,7 +87,7 @@ def discrete(density: Density) -> Tensor:
 
 
 def values(head: Head) -> Tensor | None:
-    """All values of a discrete column, or of one without limits those near zero; None of a real one."""
+    """All values of a discrete column, or those near zero if it has no limits; None if real."""
     if isinstance(head, Integer):
         return torch.arange(max(head.least, -4000), min(head.greatest, 4000) + 1).double()
     if isinstance(head, Quantized | Categorical):

@@ -1,4 +1,4 @@
-"""Laws of derivatives: densities are slopes, and every gradient is the one that differences show."""
+"""Laws of derivatives: densities are slopes, and gradients agree with finite differences."""
 
 from collections.abc import Callable
 

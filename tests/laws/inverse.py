@@ -39,7 +39,7 @@ def round_trip_from_uniform(model: Density) -> None:
 
 
 def round_trip_to_uniform(model: Density) -> None:
-    """from_uniform(to_uniform(x)) = x, with the error measured where it arises: in units of 1 / ν."""
+    """from_uniform(to_uniform(x)) = x, with the error measured in u, that is, in units of 1 / ν."""
     for candidate, tolerance in ((model, 1e-5), (double(model), 1e-12)):
         context = some_context(candidate, 400)
         with torch.no_grad():

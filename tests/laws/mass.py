@@ -56,7 +56,7 @@ def _mass_of_the_last_two(model: Density, nodes: int) -> Tensor:
 
 
 def nothing_outside_the_support(model: Density) -> None:
-    """A column outside its support, or infinite, costs −inf; a NaN gives NaN, if it is not optional."""
+    """A value outside the support, or infinite, has −inf; NaN gives NaN if it is not optional."""
     x, context = some_rows(model, 6)
     for i, head in enumerate(heads(model)):
         ends = (head.low - 1, head.high + 1)

@@ -32,7 +32,7 @@ def quadrature(distribution: Distribution, head: Head, nodes: int = 500) -> tupl
 
 
 def _interval(distribution: Distribution, head: Head, nodes: int) -> tuple[Tensor, Tensor]:
-    """Gauss–Legendre between finite ends; else the trapezoid rule in t, where ν(x(t)) dies off quickly."""
+    """Gauss–Legendre between finite ends; else the trapezoid rule in t, as ν(x(t)) decays fast."""
     low, high = (torch.tensor(end, dtype=torch.float64) for end in (head.low, head.high))
     one = torch.ones(distribution.batch_shape, dtype=torch.float64)
     if low.isfinite() and high.isfinite():

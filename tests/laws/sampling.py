@@ -10,7 +10,7 @@ from registry import seeded
 
 
 def samples_follow_the_density(model: Density) -> None:
-    """E_{x ~ p}[q(x) / p(x)] = 1 for a neighbour q of p, within six standard errors (false alarm 2e−9)."""
+    """E_{x ~ p}[q(x) / p(x)] = 1 for q near p, within six standard errors (false alarm 2e−9)."""
     n, other = 4000, copy.deepcopy(model)
     with torch.no_grad():
         for i, parameter in enumerate(other.parameters()):
@@ -44,7 +44,7 @@ def samples_are_uniform_after_the_transform(model: Density) -> None:
 
 
 def the_seed_decides_the_samples(model: Density) -> None:
-    """The same seed gives the same rows, another seed others, and the global generator is left alone."""
+    """The same seed gives the same rows, another seed others; the global generator is not used."""
     context = some_context(model, 8)
     state = torch.get_rng_state()
     for quasi in (False, True):

@@ -1,1 +1,4 @@
-"""The command line: `main` parses, `commands` has a module per verb, `plots` the pictures. Nothing imports it."""
+"""The command line: `main` parses, `commands` has a module per verb, `plots` draws figures.
+
+Nothing imports this package.
+"""

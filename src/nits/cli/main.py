@@ -1,4 +1,7 @@
-"""The command line: nits fit, score, sample, info and plot. Data on stdout, progress and errors on stderr."""
+"""The command line: nits fit, score, sample, info and plot.
+
+Data go to stdout, progress and errors to stderr.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from importlib import import_module
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a verb; 2 if the user made a mistake or stopped it, with one line that says so."""
+    """Runs a verb; returns 2, with one line on stderr, if the user made a mistake or stopped it."""
     args = parser().parse_args(argv)
     try:
         command = import_module(f"nits.cli.commands.{args.verb}")
@@ -40,12 +43,12 @@ def parser() -> argparse.ArgumentParser:
     verbs = whole.add_subparsers(
         dest="verb", required=True, metavar="fit | score | sample | info | plot"
     )
-    _fit(verbs.add_parser("fit", help="learn the density of a table or of pictures"))
-    _score(verbs.add_parser("score", help="log-density of every row, or of every picture"))
-    _sample(verbs.add_parser("sample", help="draw new rows or pictures"))
+    _fit(verbs.add_parser("fit", help="learn the density of a table or of images"))
+    _score(verbs.add_parser("score", help="log-density of every row, or of every image"))
+    _sample(verbs.add_parser("sample", help="draw new rows or images"))
     info = verbs.add_parser("info", help="what a model file holds")
     info.add_argument("model")
-    _plot(verbs.add_parser("plot", help="pictures of a model beside its data"))
+    _plot(verbs.add_parser("plot", help="draw figures of a model beside its data"))
     return whole
 
 
@@ -63,44 +66,52 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "-o", "--output", required=True, help="file for the model, such as model.nits"
     )
-    verb.add_argument("--max-minutes", type=_positive, help="by default as long as suits the table")
-    verb.add_argument("--max-steps", type=_count)
     verb.add_argument(
-        "--context", type=_names, default=[], help="columns that are given, such as a,b"
+        "--max-minutes", type=_positive, help="time limit; by default there is a limit on steps"
+    )
+    verb.add_argument(
+        "--max-steps", type=_count, help="by default it depends on the size of the data"
+    )
+    verb.add_argument(
+        "--context", type=_names, default=[], help="columns to condition on, such as a,b"
     )
     verb.add_argument("--drop", type=_names, default=[], help="columns to leave out")
     verb.add_argument(
-        "--order", type=_names, help="columns as they are to be modelled, such as b,a; or greedy"
+        "--order", type=_names, help="columns in the order to model them, such as b,a; or greedy"
     )
     verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
         "--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH"
     )
     verb.add_argument(
-        "--whiten", action="store_true", help="for real columns close to straight lines"
+        "--whiten", action="store_true", help="for real columns that nearly determine one another"
     )
     verb.add_argument(
-        "--pool-below", type=int, default=0, help="rows below which categories are pooled"
+        "--pool-below", type=int, default=0, help="pool categories in fewer rows than this"
     )
     verb.add_argument("--validation-fraction", type=float, default=0.1)
     verb.add_argument("--seed", type=int, default=0)
-    verb.add_argument("--quiet", action="store_true", help="no progress")
-    images = verb.add_argument_group("for a folder of pictures")
+    verb.add_argument("--quiet", action="store_true", help="show no progress")
+    images = verb.add_argument_group("for a folder of images")
     images.add_argument("--size", help="tiny, small, paper-bsds300 or paper-cifar10")
     images.add_argument(
         "--pnn", type=_widths, help="hidden layers of each channel's PNN, such as 16,16"
     )
-    images.add_argument("--dequantize", choices=["uniform"], help="model a density of noisy pixels")
-    images.add_argument("--checkpoint", help="file to write every three minutes, and to go on from")
+    images.add_argument(
+        "--dequantize", choices=["uniform"], help="model the density of pixels with added noise"
+    )
+    images.add_argument("--checkpoint", help="file to write every three minutes and to resume from")
 
 
 def _score(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
     verb.add_argument("table")
     verb.add_argument(
-        "-o", "--output", default="-", help="file for the scores; CSV on standard output"
+        "-o", "--output", default="-", help="file for the scores; by default CSV on standard output"
     )
-    verb.add_argument("--per-column", action="store_true", help="each column's share, too")
+    verb.add_argument(
+        "--per-column", action="store_true", help="write each column's log-density, too"
+    )
     verb.add_argument("--quiet", action="store_true")
 
 
@@ -116,7 +127,7 @@ def _sample(verb: argparse.ArgumentParser) -> None:
 def _plot(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
     verb.add_argument("table")
-    verb.add_argument("-o", "--output", required=True, help="folder for the pictures")
+    verb.add_argument("-o", "--output", required=True, help="folder for the figures")
     verb.add_argument("--seed", type=int, default=0)
 
 

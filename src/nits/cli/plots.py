@@ -1,4 +1,4 @@
-"""Pictures of a model: beside a table, marginals, pairs and calibration; of images, rows and surprise."""
+"""Figures of a model: marginals, pairs and calibration of a table; rows and surprise of images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BINS = 40
 
 
 def marginals(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArray[Any]]) -> Any:
-    """Draws every column's values beside those of samples."""
+    """Draws a histogram of every column beside that of samples."""
     pyplot = _pyplot()
     names = schema.names[:MOST_MARGINALS]
     columns = min(4, len(names))
@@ -84,7 +84,7 @@ def pairs(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArray[A
 
 
 def training(history: dict[str, Any]) -> Any:
-    """Draws train and validation nats against the clock."""
+    """Draws training and validation nats against time."""
     pyplot = _pyplot()
     figure, axis = pyplot.subplots(figsize=(5, 3.4))
     axis.plot(history["seconds"], history["train"], label="train")
@@ -97,7 +97,7 @@ def training(history: dict[str, Any]) -> Any:
 
 
 def calibration(names: list[str], u: NDArray[np.float64]) -> Any:
-    """Draws how uniform each column's probability integral transform is: share below u, less u."""
+    """Draws how uniform each column's probability integral transform is: share below u, minus u."""
     pyplot = _pyplot()
     figure, axis = pyplot.subplots(figsize=(5.4, 3.8))
     levels = np.linspace(0, 1, 201)
@@ -107,7 +107,7 @@ def calibration(names: list[str], u: NDArray[np.float64]) -> Any:
         axis.plot(levels, below - levels, lw=1, label=name)
     band = 1.36 / np.sqrt(max(len(u), 1))  # Kolmogorov–Smirnov, 5 %
     axis.axhspan(-band, band, color="0.9", zorder=0)
-    axis.set(xlabel="u", ylabel="share of rows with probability below u, less u")
+    axis.set(xlabel="u", ylabel="share of rows with probability below u, minus u")
     if len(names) <= 12:
         axis.legend(fontsize=7)
     figure.tight_layout()
@@ -147,11 +147,11 @@ def surprise(images: NDArray[np.uint8], bits: NDArray[np.float64]) -> Any:
 
 
 def write(figures: dict[str, Any], folder: Path) -> None:
-    """Writes figures as PNG files, and says so."""
+    """Writes figures as PNG files, and prints how many."""
     for name, figure in figures.items():
         with atomic.temporary(folder / f"{name}.png") as place:
             figure.savefig(place, format="png", dpi=110)
-    print(f"{len(figures)} pictures in {folder}", file=sys.stderr)
+    print(f"{len(figures)} figures in {folder}", file=sys.stderr)
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,7 +1,8 @@
 """The columns of a schema: how each turns a table's values into numbers for a model, and back.
 
 Scaling is part of a column: it is fitted on training rows, robust to outliers, and its logarithm is
-counted, so that densities are in the user's units. `decode` undoes `encode` up to rounding.
+added to the log-density, which is then in the user's units. `decode` undoes `encode` up to
+rounding.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Column(ABC):
 
     name, dtype: As the table has them.
     optional: Whether values may be missing.
-    reason: Why it is modelled as it is.
+    reason: Why the column has this kind.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Column(ABC):
         """Returns the head that models the numbers."""
 
     def log_measure(self, numbers: Numbers) -> Numbers:
-        """Returns what to add to the model's log-density of numbers, for one in the user's units."""
+        """Returns what to add to the model's log-density to have it in the user's units."""
         return np.zeros(len(numbers))
 
     def has_mass(self, numbers: Numbers) -> NDArray[np.bool_]:
@@ -56,11 +57,11 @@ class Column(ABC):
         return np.ones(len(numbers), bool)
 
     def log_share(self, values: Values) -> Numbers:
-        """Returns what to add for what the numbers do not tell of the values: nothing, but for pools."""
+        """Returns the log-probability of each value given its number: 0, except in a pool."""
         return np.zeros(len(values))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns everything as JSON can hold it: no limit is null."""
+        """Returns all fields in a form that JSON can hold: an infinite limit becomes null."""
         record = {"kind": self.kind, **asdict(self)}
         return {
             name: None if value in (math.inf, -math.inf) else value
@@ -89,20 +90,20 @@ class Real(Column):
         return scaled
 
     def decode(self, numbers: Numbers) -> NDArray[Any]:
-        """Returns the values, never outside the support, and atoms to the last digit."""
+        """Returns the values, never outside the support, with atoms exact to the last digit."""
         x = np.clip(numbers * self.scale + self.shift, self.low, self.high)
         for atom in self.atoms:
             x[self._is_atom(numbers, atom)] = atom
         return _as_times(x, self.dtype) if _is_time(self.dtype) else x
 
     def _is_atom(self, numbers: Numbers, atom: float) -> NDArray[np.bool_]:
-        """Whether numbers are an atom: in float32, which is what the model compares in."""
+        """Returns which numbers equal the atom in float32, the precision the model compares in."""
         at = np.float32(self._scaled(np.array(atom)))
         found: NDArray[np.bool_] = numbers.astype(np.float32) == at
         return found
 
     def head(self, hidden: tuple[int, ...], knots: int) -> Head:
-        """A PNN on the support, with atoms if there are any."""
+        """Returns a PNN on the support, with atoms if there are any."""
         low, high = (float(self._scaled(np.array(end))) for end in (self.low, self.high))
         if not self.atoms:
             return Continuous(low, high, hidden, knots, self.optional)
@@ -110,20 +111,20 @@ class Real(Column):
         return Atoms(atoms, low, high, hidden, knots, self.optional)
 
     def has_mass(self, numbers: Numbers) -> NDArray[np.bool_]:
-        """The atoms."""
+        """Returns which numbers are atoms."""
         found = np.zeros(len(numbers), bool)
         for atom in self.atoms:
             found |= self._is_atom(numbers, atom)
         return found
 
     def log_measure(self, numbers: Numbers) -> Numbers:
-        """Returns −log scale, but zero at atoms, which have probabilities, and where the value is missing."""
+        """Returns −log scale where there is a density, and 0 at atoms and missing values."""
         return np.where(self.has_mass(numbers) | np.isnan(numbers), 0.0, -math.log(self.scale))
 
 
 @dataclass(frozen=True)
 class Whole(Column):
-    """A column of multiples of a step, each with a probability: integers, and decimals with so many digits.
+    """A column of multiples of a step, each with a probability: integers, or rounded decimals.
 
     least, greatest: In steps from `origin`; infinite where there is no limit.
     """
@@ -136,7 +137,10 @@ class Whole(Column):
     scale: float
 
     def encode(self, values: Values) -> Numbers:
-        """Returns how many steps from the origin; a half where a value is no multiple, which cannot occur."""
+        """Returns the number of steps from the origin.
+
+        A value that is no multiple of the step becomes a half-integer, which has probability zero.
+        """
         numbers = (_numbers(self, values) - self.origin) / self.step
         whole = np.round(numbers)
         off = np.abs(numbers - whole) > 1e-6 * np.maximum(1.0, np.abs(numbers))
@@ -153,16 +157,15 @@ class Whole(Column):
         return np.round(x, digits)
 
     def head(self, hidden: tuple[int, ...], knots: int) -> Head:
-        """A PNN seen through unit intervals."""
+        """Returns a PNN whose masses of unit intervals are the probabilities."""
         return Integer(self.least, self.greatest, 0.0, self.scale, hidden, knots, self.optional)
 
 
 @dataclass(frozen=True)
 class Levels(Column):
-    """A column of categories: texts, truth values, or a few numbers.
+    """A column of categories: strings, booleans, or a few numbers.
 
-    pooled, shares: Rare categories that the model takes for one, and how often each of them is
-        meant by it.
+    pooled, shares: Rare categories that are modelled as one, and the share of each in that pool.
     """
 
     kind: ClassVar[str] = "categorical"
@@ -171,14 +174,14 @@ class Levels(Column):
     shares: tuple[float, ...] = ()
 
     def encode(self, values: Values) -> Numbers:
-        """Returns the position of each value among the levels, the pool last; −1 if it is none of them."""
+        """Returns each value's position among the levels, the pool being last; −1 if unknown."""
         position = {level: float(i) for i, level in enumerate(self.levels)}
         position |= dict.fromkeys(self.pooled, float(len(self.levels)))
         found = np.array([position.get(value, -1.0) for value in values.array.tolist()], np.float64)
         return np.where(values.missing, np.nan, found)
 
     def decode(self, numbers: Numbers) -> NDArray[Any]:
-        """Returns the levels; of the pool, its members in turn, each as often as its share says."""
+        """Returns the levels; members of the pool take turns, in proportion to their shares."""
         every = (*self.levels, *self.pooled)
         index = numbers.astype(np.int64)
         if self.pooled:
@@ -190,23 +193,23 @@ class Levels(Column):
         return found
 
     def head(self, hidden: tuple[int, ...], knots: int) -> Head:
-        """A softmax."""
+        """Returns a softmax."""
         return Categorical(len(self.levels) + bool(self.pooled), self.optional)
 
     def log_share(self, values: Values) -> Numbers:
-        """Returns the logarithm of each value's share of the pool; zero if it is not in it."""
+        """Returns the logarithm of each value's share of the pool; 0 if it is not pooled."""
         share = dict(zip(self.pooled, self.shares, strict=True))
         return np.log([share.get(value, 1.0) for value in values.array.tolist()])
 
 
 UNLIMITED = {"low": -math.inf, "high": math.inf, "least": -math.inf, "greatest": math.inf}
-"""What a limit is that JSON has as null, since it knows no infinity."""
+"""The limits that are null in JSON, which has no infinity."""
 
 KINDS: dict[str, type[Column]] = {cls.kind: cls for cls in (Real, Whole, Levels)}
 
 
 def from_dict(record: dict[str, Any]) -> Column:
-    """Returns the column that `Column.to_dict` described; what an older version lacked has its default."""
+    """Returns the column that `Column.to_dict` described; fields that it lacks have defaults."""
     cls = KINDS[record["kind"]]
     values = {field.name: record[field.name] for field in fields(cls) if field.name in record}
     values = {name: UNLIMITED.get(name) if v is None else v for name, v in values.items()}
@@ -222,7 +225,8 @@ def _numbers(column: Column, values: Values) -> Numbers:
         return values.array.astype("datetime64[ns]").astype(np.int64) / 1e9
     if values.array.dtype.kind not in "fiub":
         raise ValueError(
-            f"column {column.name!r} must hold numbers, as it did in training, but holds text; convert it."
+            f"column {column.name!r} must hold numbers, as it did in training, but holds strings; "
+            "convert it to numbers."
         )
     return values.array.astype(np.float64)
 

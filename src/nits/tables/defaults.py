@@ -1,4 +1,4 @@
-"""The size of the model and of the training run that suit a table, where the user names none."""
+"""The default sizes of the model and of the training run, which depend on the table's size."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from typing import NamedTuple
 from nits.training.optimizers import AdamW, Optimizer, ScheduleFree
 
 SIZES = ((2_000, 32), (10_000, 64), (50_000, 128), (1_000_000, 256))
-"""Hidden units for tables of up to so many rows."""
+"""Pairs of a number of rows and the hidden units for tables of at most that many rows."""
 
 LARGEST = 512
+"""Hidden units for larger tables."""
 
 SOME = 20_000
-"""Rows from which AdamW without a schedule won the search, at twice the rate; with fewer it overfits."""
+"""Rows from which schedule-free AdamW at twice the rate won the search; with fewer it overfits."""
 
 MANY = 100_000
-"""Rows from which a table is learned without much help against overfitting."""
+"""Rows from which overfitting needs little prevention: more hats, less dropout."""
 
 
 class Plan(NamedTuple):
-    """Width and depth of the weight model, hats per column, dropout, rows per step, how it learns, steps."""
+    """The size of the weight model, and how it is trained.
+
+    hidden, blocks: Width and depth.
+    knots: Hats per column.
+    steps: The budget, unless the user names one.
+    """
 
     hidden: int
     blocks: int
@@ -32,10 +38,11 @@ class Plan(NamedTuple):
 
 
 def plan(rows: int, columns: int) -> Plan:
-    """Returns the plan for a table of so many rows and columns."""
+    """Returns the plan for a table with these numbers of rows and columns."""
     hidden = next((width for limit, width in SIZES if rows <= limit), LARGEST)
     batch = 1024 if rows >= MANY else min(256, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
-    epochs, free = 60, SOME <= rows < MANY
+    epochs = 60
+    free = SOME <= rows < MANY
     return Plan(
         hidden=max(hidden, columns),
         blocks=2,

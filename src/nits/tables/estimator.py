@@ -1,4 +1,4 @@
-"""The scikit-learn face: `NITSDensity` fits, scores and samples tables; no mathematics in it."""
+"""`NITSDensity`, a scikit-learn estimator that fits, scores and samples tables."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ SCORED_AT_ONCE = 8192
 
 
 class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """The exact joint density of a table's columns, or of some given others.
+    """The exact joint density of a table's columns, or of some of them given the others.
 
     kinds: Column name → "continuous", "integer" or "categorical", where the guess would be wrong.
     support: Column name → (low, high), where a column has limits.
     pool_below: Categories in fewer rows than this are modelled as one; none by default.
     context: Names, or positions in an array, of columns that are given and not modelled.
-    order: Names of the modelled columns in the order in which they are modelled, as in the table by
-        default; or "greedy": next the column that those before it say most of.
-    hidden, blocks, dropout, learning_rate: Size of the weight model, and the rate at which it
-        learns; by default they follow the table's size.
+    order: Names of the modelled columns in the order in which they are modelled, by default that of
+        the table; or "greedy": each next column is the one that those before it predict best.
+    hidden, blocks, dropout, learning_rate: Width, depth, dropout and learning rate of the weight
+        model; by default they depend on the table's size.
     pnn: Hidden layers of each column's PNN. One layer of 32 was ahead of the paper's 16 × 16, which
         heads have by default, on all tables searched (docs/recipe.md), with a third of the weights.
-    whiten: Whether to model what straight lines in the columns before leave over: for tables of
-        nothing but real columns that nearly determine one another.
-    max_minutes, max_steps: The budget; by default so many steps as suit the table.
-    validation_fraction: Share of the rows that decide when to stop.
+    whiten: Whether to model the residuals of each column's linear regression on the columns before
+        it: for tables of real columns only, which nearly determine one another.
+    max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
+    validation_fraction: Share of the rows that are held out to decide when to stop.
     random_state: Seed of everything that is random.
     verbose: Whether to show progress.
     """
@@ -88,13 +88,13 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NITSDensity:
-        """Learns the density of the rows of X: a DataFrame, an arrow table, an array, or a file's path."""
+        """Learns the density of the rows of X: a DataFrame, Arrow table, array, or file's path."""
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         context = orders.names_of(self.context, list(frame.columns))
         if len(context) == len(frame.columns):
-            raise ValueError("no column is left to model: context has them all; remove some of it.")
+            raise ValueError("context must leave a column to model, but has all; take one out.")
         schema = Schema.infer(frame, self.kinds, self.support, self.pool_below)
         self.schema_ = schema.select([name for name in schema.names if name not in context])
         self.context_schema_ = schema.select(context)
@@ -149,7 +149,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         ).to_dict()
 
     def _in_units(self, held_out: Rows, frame: Frame) -> float | None:
-        """Returns the mean log-density of held-out rows as `score_samples` has it, or None.
+        """Returns the mean log-density of held-out rows in the units of `score_samples`, or None.
 
         It is weighted if the rows are; rows outside the support, at −inf, are left out.
         """
@@ -178,8 +178,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def score_samples(self, X: Any, per_column: bool = False) -> NDArray[np.float64]:
         """Returns the log-density of each row in nats, shape (N,), or of each column, shape (N, D).
 
-        Densities are in the units of the table for continuous columns, probabilities for the
-        others. A row with holes has the density of what is there; one outside the support has −inf.
+        Densities are in the table's units for continuous columns, probabilities for the others.
+        Missing values are left out of a row's density; a row outside the support has −inf.
         """
         check_is_fitted(self)
         frame = checked_frame(self, X, reset=False)
@@ -202,10 +202,10 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         random_state: int | np.random.RandomState | None = None,
         given: Any = None,
     ) -> Any:
-        """Draws rows, as a table of the kind that the model was fitted on.
+        """Draws rows, as a table of the type that the model was fitted on.
 
         given: Values of leading columns, {name: value}; or, for a model with a context, a table
-            with its columns, of which each row gets n_samples rows.
+            of the context's columns, for each row of which n_samples rows are drawn.
         """
         check_is_fitted(self)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
@@ -213,7 +213,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         count = n_samples if context is None else len(context)
         numbers = self.model_.sample(count, context, seed, given=kept).double().numpy()
         columns = self.schema_.decode(numbers)
-        if kept is not None:  # to the last digit, which float32 does not keep
+        if kept is not None:  # exact to the last digit, which float32 would lose
             columns |= {name: np.full_like(columns[name], value) for name, value in given.items()}
         dtypes = [column.dtype for column in self.schema_.columns]
         return frames.write(columns, dtypes, self.schema_.form)
@@ -240,7 +240,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def predict_quantiles(
         self, X: Any, levels: Sequence[float] = (0.05, 0.5, 0.95)
     ) -> NDArray[Any]:
-        """Returns quantiles of the one modelled column given each row of X, shape (N, len(levels))."""
+        """Returns quantiles of the modelled column given each row of X, shape (N, len(levels))."""
         column, conditional = self._conditional(X)
         u = torch.tensor(list(levels)).unsqueeze(1).expand(-1, *conditional.batch_shape)
         with torch.no_grad():
@@ -248,15 +248,13 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return np.stack([column.decode(row) for row in found], 1)
 
     def predict_mean(self, X: Any) -> NDArray[np.float64]:
-        """Returns the mean of the one modelled column given each row of X, shape (N,).
+        """Returns the mean of the modelled column given each row of X, shape (N,).
 
-        It is the mean of 1,000 quantiles in the middles of equal shares; a category has none.
+        It is the mean of 1,000 quantiles at evenly spaced levels; a category has no mean.
         """
         column, conditional = self._conditional(X)
         if column.kind == "categorical":
-            raise ValueError(
-                f"column {column.name!r} is categorical, so it has no mean; ask for quantiles."
-            )
+            raise ValueError(f"column {column.name!r} is categorical, so it has no mean.")
         u = ((torch.arange(1000) + 0.5) / 1000).unsqueeze(1).expand(-1, *conditional.batch_shape)
         with torch.no_grad():
             found = conditional.icdf(u).double().numpy()
@@ -266,7 +264,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return mean
 
     def cdf(self, X: Any) -> NDArray[np.float64]:
-        """Returns the probability that the one modelled column is at most what X has, given the others."""
+        """Returns, for each row of X, the probability of a modelled value at most as large."""
         column, conditional = self._conditional(X)
         values = column.encode(frames.read(X).columns[column.name])
         with torch.no_grad():

@@ -1,6 +1,7 @@
-"""Files of tables: CSV, gzipped CSV and Parquet, whole or in batches, by their names; `-` is a stream.
+"""Reads and writes CSV, gzipped CSV and Parquet files, whole or in batches.
 
-What is written goes to a temporary name first and is renamed when it is whole.
+The ending of the name tells the format; `-` is standard input or output. A file is written under a
+temporary name and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pyarrow import csv, parquet
 
 from nits import atomic
 
-CSV, PARQUET = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), (".parquet", ".pq")
+CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+PARQUET = (".parquet", ".pq")
 STREAM = "-"
 BLOCK_BYTES = 2**23
 BATCH_ROWS = 65536
@@ -30,7 +32,8 @@ def kind(path: str) -> str:
     if name.endswith(PARQUET):
         return "parquet"
     raise ValueError(
-        f"a table's file must end in {', '.join((*CSV, *PARQUET))}, but is {Path(path).name!r}; rename it."
+        f"a table's file must end in {', '.join((*CSV, *PARQUET))}, "
+        f"but is {Path(path).name!r}; rename or convert it."
     )
 
 
@@ -60,24 +63,24 @@ def read_table(path: str, types: Mapping[str, pyarrow.DataType] | None = None) -
             table = csv.read_csv(source, **_options(path, types))
     _refuse_other_separators(path, table.column_names)
     if not table.num_rows:
-        raise ValueError(f"{path} has no rows; there is nothing to read.")
+        raise ValueError(f"{path} must have at least one row below its header, but has none.")
     return table
 
 
 def _refuse_other_separators(path: str, names: list[str]) -> None:
-    """Refuses a file that has one column because its columns are kept apart by something else."""
+    """Refuses a file that seems to have one column because another separator was used."""
     found = [mark for mark in ";\t|" if len(names) == 1 and mark in names[0]]
     if found:
         raise ValueError(
-            f"{path} seems to be separated by {found[0]!r}, but commas are expected, or tabs in a .tsv; "
-            "convert it."
+            f"{path} must be separated by commas, or by tabs if it is a .tsv, "
+            f"but seems to be separated by {found[0]!r}; convert it."
         )
 
 
 def batches(
     path: str, types: Mapping[str, pyarrow.DataType] | None = None
 ) -> Iterator[pyarrow.Table]:
-    """Yields a file's rows, some ten thousand at a time, in constant memory."""
+    """Yields a file's rows, tens of thousands at a time, in constant memory."""
     with _one_sentence(path):
         if kind(path) == "parquet":
             file = parquet.ParquetFile(path)
@@ -92,7 +95,7 @@ def batches(
 
 @contextmanager
 def _one_sentence(path: str) -> Iterator[None]:
-    """Turns arrow's errors into ours."""
+    """Turns Arrow's errors into a ValueError of one sentence."""
     try:
         yield
     except pyarrow.ArrowInvalid as error:
@@ -106,7 +109,8 @@ class Writer:
     """Writes tables one after another to a CSV or Parquet file, or to standard output."""
 
     def __init__(self, path: str, target: Any) -> None:
-        self.path, self.target = path, target
+        self.path = path
+        self.target = target
         self.writer: Any = None
 
     def write(self, table: pyarrow.Table) -> None:
@@ -117,14 +121,14 @@ class Writer:
         self.writer.write_table(table)
 
     def close(self) -> None:
-        """Ends the file."""
+        """Completes the file."""
         if self.writer is not None:
             self.writer.close()
 
 
 @contextmanager
 def written(path: str) -> Iterator[Writer]:
-    """Yields a writer; the file appears under its name when all is written, or not at all."""
+    """Yields a writer; the file appears under its name when it is complete, or not at all."""
     kind(path)
     if path == STREAM:
         sys.stdout.flush()

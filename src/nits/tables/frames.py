@@ -1,6 +1,6 @@
-"""Tables in whatever form they come, as named columns of plain NumPy values, and back.
+"""Tables of pandas, polars, Arrow or NumPy as named columns of NumPy values, and back.
 
-pandas, polars and pyarrow are imported only when a table of theirs, or a file, is at hand.
+pandas, polars and pyarrow are imported only when one of their tables, or a file, is passed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Values:
-    """One column: values of dtype float64, int64, bool, datetime64[ns] or object, and which are missing.
+    """One column: its values, and which of them are missing.
+
+    array: float64, int64, bool, datetime64[ns], or object for strings.
 
     dtype: The name of the type that the column had in its table.
     """
@@ -55,7 +57,7 @@ class Frame:
 
 
 def read(table: Any) -> Frame:
-    """Returns the columns of a DataFrame, an arrow table, a mapping, an array, or the file at a path."""
+    """Returns the columns of a DataFrame, Arrow table, mapping, array, or the file at a path."""
     if isinstance(table, str | Path):
         from nits.tables import files
 
@@ -103,12 +105,12 @@ def plain(array: NDArray[Any], dtype: str | None = None) -> Values:
     if array.dtype.kind in "OUS":
         return _objects(array, dtype)
     raise TypeError(
-        f"a column must hold numbers, times, texts or truth values, but is {dtype}; convert it."
+        f"a column must hold numbers, times, strings or booleans, but is {dtype}; convert it."
     )
 
 
 def _objects(array: NDArray[Any], dtype: str) -> Values:
-    """Returns texts, or the numbers or truth values that objects all are."""
+    """Returns strings; or booleans or numbers, if all objects are such."""
     missing = np.array([value is None or value != value for value in array.tolist()], bool)
     known = array[~missing].tolist()
     kinds = {type(value) for value in known}
@@ -122,7 +124,7 @@ def _objects(array: NDArray[Any], dtype: str) -> Values:
     if mixed:
         raise TypeError(
             f"a column must hold values of one type, but has {', '.join(mixed)} among others; "
-            "convert it to text or to numbers."
+            "convert it to strings or to numbers."
         )
     return Values(_filled(array, missing, ""), missing, dtype)
 
@@ -134,7 +136,8 @@ def _filled(array: NDArray[Any], missing: NDArray[np.bool_], value: object) -> N
 
 
 def _pandas(series: Any) -> Values:
-    dtype, missing = str(series.dtype), series.isna().to_numpy()
+    dtype = str(series.dtype)
+    missing = series.isna().to_numpy()
     if dtype == "category":
         return _objects(series.astype(object).to_numpy(), dtype)
     if dtype.startswith("datetime64"):
@@ -165,7 +168,7 @@ def _arrow(table: Any, form: str) -> Frame:
 
 
 def write(columns: dict[str, NDArray[Any]], dtypes: Sequence[str], form: str) -> Any:
-    """Returns columns as a table of the given form, in the types that they had."""
+    """Returns columns as a table of the given form, with their original types."""
     if form == "numpy":
         return np.stack(list(columns.values()), 1)
     typed = zip(columns.items(), dtypes, strict=True)
@@ -195,7 +198,7 @@ def _in_pandas(pandas: Any, array: NDArray[Any], dtype: str) -> Any:
 
 
 def _in_arrow(pyarrow: Any, array: NDArray[Any], dtype: str) -> Any:
-    """Returns an arrow array of the type that has this name, or of the nearest one."""
+    """Returns an Arrow array of the type that has this name, or of the nearest one."""
     found = pyarrow.array(array)
     if dtype.startswith("timestamp["):
         unit, _, zone = dtype.removeprefix("timestamp[").rstrip("]").partition(", tz=")

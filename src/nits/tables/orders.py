@@ -1,4 +1,4 @@
-"""Orders of the columns: as named, or greedily, by how much the columns say of one another."""
+"""Orders of the columns: as named, or greedy, by how well columns predict one another."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 GREEDY = "greedy"
 
 RANKED = 20_000
-"""Rows whose ranks tell how columns depend on one another."""
+"""Rows from whose ranks the dependence between columns is estimated."""
 
 
 def positions(
     order: Sequence[str | int] | str | None, names: list[str], rows: NDArray[Any]
 ) -> list[int] | None:
-    """Returns the order as positions, from names, from "greedy", or None for the table's own.
+    """Returns the order as positions, or None for that of the table.
 
+    order: Names or positions of the columns, "greedy", or None.
     rows: The numbers of these columns, shape (N, D), for a greedy order.
     """
     if order is None:
@@ -33,12 +34,12 @@ def positions(
 
 
 def names_of(keys: Sequence[str | int] | None, names: list[str]) -> list[str]:
-    """Returns the names of columns that are given by their names or their numbers."""
+    """Returns the names of columns, each of which is given by its name or its position."""
     return [names[position(key, names)] for key in keys or ()]
 
 
 def position(key: str | int, names: list[str]) -> int:
-    """Returns where a column stands, by its name or its number."""
+    """Returns the position of a column, which is given by its name or its position."""
     if isinstance(key, int | np.integer) and 0 <= key < len(names):
         return int(key)
     if key not in names:
@@ -49,24 +50,26 @@ def position(key: str | int, names: list[str]) -> int:
 
 
 def greedy(rows: NDArray[Any]) -> list[int]:
-    """Returns an order in which each next column is the one that those before it say most of.
+    """Returns an order in which each next column is the one that those before it predict best.
 
-    The first is the one that says most of any others. What is said is the share of the variance of
-    ranks that a straight line through the ranks before it explains. Holes say nothing.
+    The first column is the one with the largest sum of squared rank correlations. A prediction is
+    a linear regression of a column's ranks on the ranks of the columns before it, and the best one
+    explains the largest share of the variance. Missing values have no influence.
     """
     some = np.asarray(rows[:: max(1, len(rows) // RANKED)])
     linked = _correlations(np.stack([_ranks(column) for column in some.T], 1))
     order = [int((linked**2).sum(0).argmax())]
     while len(order) < len(linked):
-        said, rest = linked[np.ix_(order, order)], [k for k in range(len(linked)) if k not in order]
+        rest = [k for k in range(len(linked)) if k not in order]
+        before = linked[np.ix_(order, order)]
         cross = linked[np.ix_(order, rest)]
-        explained = (cross * np.linalg.lstsq(said, cross, rcond=None)[0]).sum(0)
+        explained = (cross * np.linalg.lstsq(before, cross, rcond=None)[0]).sum(0)
         order.append(rest[int(explained.argmax())])
     return order
 
 
 def _correlations(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns those between columns that need not vary: a constant is linked with itself only."""
+    """Returns the correlations of columns; a constant one correlates with itself only."""
     centred = ranks - ranks.mean(0)
     length = np.linalg.norm(centred, axis=0)
     unit = centred / np.where(length > 0, length, 1.0)
@@ -76,9 +79,9 @@ def _correlations(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _ranks(column: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns ranks, the same for the same values; that of a hole is the mean of all others."""
-    hole = np.isnan(column)
-    _, index, counts = np.unique(column[~hole], return_inverse=True, return_counts=True)
-    ranks = np.full(len(column), (np.count_nonzero(~hole) - 1) / 2)
-    ranks[~hole] = (np.cumsum(counts) - (counts + 1) / 2)[index]
+    """Returns ranks, the same for equal values; a missing value has the mean rank of the others."""
+    known = ~np.isnan(column)
+    _, index, counts = np.unique(column[known], return_inverse=True, return_counts=True)
+    ranks = np.full(len(column), (np.count_nonzero(known) - 1) / 2)
+    ranks[known] = (np.cumsum(counts) - (counts + 1) / 2)[index]
     return ranks

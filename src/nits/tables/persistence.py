@@ -1,4 +1,7 @@
-"""A fitted `NITSDensity` as one file, in the layout of `nits.model.storage`: weights, quantiles, no training row."""
+"""A fitted `NITSDensity` as one file, in the layout of `nits.model.storage`.
+
+The file has weights and quantiles of columns, but no training row.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ def save(estimator: Any, path: str | Path) -> None:
 
 
 def description(estimator: Any) -> dict[str, Any]:
-    """Returns all that a file says besides tensors: parameters, schema, sizes, and how training went."""
-    model, history = estimator.model_, estimator.history_
+    """Returns what a file holds besides tensors: parameters, schema, sizes, training history."""
+    model = estimator.model_
     density: Any = model.density if isinstance(model, Whitened) else model
     weights = density.weights
     return {
@@ -49,7 +52,7 @@ def description(estimator: Any) -> dict[str, Any]:
             "whiten": isinstance(model, Whitened),
             "knots": estimator.knots_,
         },
-        "training": history,
+        "training": estimator.history_,
         "held_out": estimator.held_out_,
     }
 
@@ -76,7 +79,8 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     estimator.schema_ = Schema.from_dict(about["schema"])
     estimator.context_schema_ = Schema.from_dict(about["context"])
     estimator.knots_ = about["model"]["knots"]
-    estimator.history_, estimator.held_out_ = about["training"], about["held_out"]
+    estimator.history_ = about["training"]
+    estimator.held_out_ = about["held_out"]
     estimator.n_features_in_ = about["features"]["count"]
     if about["features"]["names"] is not None:
         estimator.feature_names_in_ = np.array(about["features"]["names"], dtype=object)
@@ -85,7 +89,8 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
 
 
 def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, Any]) -> None:
-    pnn, knots = tuple(shape["pnn"]), shape["knots"]
+    pnn = tuple(shape["pnn"])
+    knots = shape["knots"]
     read = [column.head(pnn, knots) for column in estimator.context_schema_.columns]
     estimator.context_reading_ = Reading(read) if read else None
     if estimator.context_reading_ is not None and "context.knots" in tensors:

@@ -1,4 +1,4 @@
-"""What a table's columns are: guessed from the training rows, and overruled where the user knows better."""
+"""What a table's columns are: guessed from the training rows, unless the user says."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ REPEATED = 3.0
 """Rows per distinct value from which decimals on a grid count as multiples of a step."""
 
 MOST_LEVELS = 1000
-"""Categories that a column may have; more are taken for identifiers."""
+"""The most categories that a column may have; with more it is taken for an identifier."""
 
 MOST_STEPS = 2**22
-"""Steps between the least and the greatest multiple that float32 can tell apart, with room to spare."""
+"""The most steps between the least and the greatest multiple; float32 can tell more apart."""
 
 MOST_ATOMS = 16
 
 LOOKED_AT = 2_000_000
-"""Rows that the guess is made from, evenly spread."""
+"""Rows that the guess is based on, evenly spaced, if there are more."""
+
+NAMED = "named by the user"
+"""The reason for a kind that is not guessed."""
 
 Support = tuple[float, float]
 
@@ -38,7 +41,8 @@ class Schema:
     """The columns of a table, in the order in which it has them."""
 
     def __init__(self, columns: Sequence[Column], form: str) -> None:
-        self.columns, self.form = tuple(columns), form
+        self.columns = tuple(columns)
+        self.form = form
 
     @property
     def names(self) -> list[str]:
@@ -59,7 +63,8 @@ class Schema:
         support: (low, high) for columns that have limits; either may be infinite.
         pool_below: Categories in fewer rows than this are modelled as one.
         """
-        kinds, support = dict(kinds or {}), dict(support or {})
+        kinds = dict(kinds or {})
+        support = dict(support or {})
         for ends in support.values():
             checks.ends(*ends)
         _refuse_unknown(kinds, support, frame)
@@ -75,22 +80,24 @@ class Schema:
         return Schema([by_name[name] for name in names], self.form)
 
     def encode(self, frame: Frame) -> NDArray[np.float64]:
-        """Returns a table's values as numbers, shape (N, D), columns found by name whatever their order."""
+        """Returns a table's values as numbers, shape (N, D); its columns may be in any order."""
         missing = [name for name in self.names if name not in frame.columns]
         if missing and frame.form == "numpy":
             raise ValueError(
-                f"X has {len(frame.columns)} features, but this model was fitted on {len(self.columns)}."
+                f"X has {len(frame.columns)} features, "
+                f"but this model was fitted on {len(self.columns)}."
             )
         if missing:
             raise ValueError(
-                f"the table must have the column {missing[0]!r}, but has {', '.join(frame.columns)}; add it."
+                f"the table must have the column {missing[0]!r}, "
+                f"but has {', '.join(frame.columns)}; add it."
             )
         parts = [column.encode(frame.columns[column.name]) for column in self.columns]
         for column, part in zip(self.columns, parts, strict=True):
             if not column.optional and np.isnan(part).any():
                 raise ValueError(
-                    f"column {column.name!r} has {int(np.isnan(part).sum())} missing values, but had none in "
-                    "training; fill them, or train on rows that have some."
+                    f"column {column.name!r} has {int(np.isnan(part).sum())} missing values, "
+                    "but had none in training; fill them, or train on rows that have some."
                 )
         return np.stack(parts, 1) if parts else np.empty((len(frame), 0))
 
@@ -99,19 +106,19 @@ class Schema:
         return {c.name: c.decode(part) for c, part in zip(self.columns, numbers.T, strict=True)}
 
     def log_measure(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns what to add to each column's log-density, shape (N, D), for the user's units."""
+        """Returns what to add to log-densities to have them in the user's units, shape (N, D)."""
         return np.stack(
             [c.log_measure(part) for c, part in zip(self.columns, numbers.T, strict=True)], 1
         )
 
     def log_share(self, frame: Frame) -> NDArray[np.float64]:
-        """Returns what to add to each column's log-density for its place in a pool, shape (N, D)."""
+        """Returns what to add to log-densities for shares of pools, shape (N, D)."""
         return np.stack(
             [column.log_share(frame.columns[column.name]) for column in self.columns], 1
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns everything as JSON can hold it."""
+        """Returns all fields in a form that JSON can hold."""
         return {"form": self.form, "columns": [column.to_dict() for column in self.columns]}
 
     @classmethod
@@ -140,11 +147,11 @@ def guess(
     support: Support | None = None,
     pool_below: int = 0,
 ) -> Column:
-    """Returns the column that values are, or that the user says they are."""
+    """Returns the column that has these values, of the kind named by the user or guessed."""
     optional = bool(values.missing.any())
     known = values.known
     if not len(known):
-        raise ValueError(f"column {name!r} has no value at all; drop it.")
+        raise ValueError(f"column {name!r} must have values, but all are missing; drop it.")
     if known.dtype.kind == "f" and not np.isfinite(known).all():
         count = int((~np.isfinite(known)).sum())
         raise ValueError(
@@ -152,10 +159,13 @@ def guess(
         )
     common = (name, values.dtype, optional)
     if kind == "categorical" or (kind is None and known.dtype.kind in "Ob"):
-        reason = "texts or truth values" if kind is None else "as you said"
+        reason = "strings or booleans" if kind is None else NAMED
         return _levels(common, known, reason, pool_below)
     if known.dtype.kind == "O":
-        raise ValueError(f"column {name!r} holds text, so it must be categorical, not {kind}.")
+        raise ValueError(
+            f"column {name!r} must be categorical, since it holds strings, but was named {kind}; "
+            "leave its kind out."
+        )
     return _numeric(common, known, kind, support)
 
 
@@ -207,14 +217,12 @@ def _numeric(
         )
     if kind != "continuous" and step is not None and fits:
         reason = "integers" if step == 1 else f"multiples of {step:g}"
-        return _whole(common, x, step, support, reason if kind is None else "as you said")
-    return _real(
-        common, x, support, (distinct, counts), "real numbers" if kind is None else "as you said"
-    )
+        return _whole(common, x, step, support, reason if kind is None else NAMED)
+    return _real(common, x, support, (distinct, counts), "real numbers" if kind is None else NAMED)
 
 
 def _step(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
-    """Returns the decimal step that all values are multiples of, if values repeat as rounded ones do."""
+    """Returns the power of ten that divides all values, if they repeat as rounded values do."""
     if counts.sum() < REPEATED * len(distinct):
         return None
     for digits in range(7):
@@ -261,7 +269,10 @@ def _real(
 
 
 def spread(x: NDArray[np.float64]) -> float:
-    """Returns a robust spread: the deviation of a Gaussian with as wide a central half."""
+    """Returns a robust standard deviation: that of a Gaussian with the same interquartile range.
+
+    Where it is zero, the standard deviation is taken; where that is zero too, one.
+    """
     low, high = np.quantile(x, (0.25, 0.75))
     for width in (float(high - low) / 1.349, float(np.std(x))):
         if width > 1e-9 * max(1.0, float(np.abs(x).max())):

@@ -1,4 +1,4 @@
-"""What an estimator accepts as a table and as sample weights: scikit-learn's rules, and ours beyond them."""
+"""Checks of the tables and sample weights that an estimator is given."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ LEAST_ROWS = 2
 
 
 def checked_frame(estimator: Any, X: Any, *, reset: bool) -> Frame:
-    """Returns the columns of X, with the names or the number of columns that the estimator was fitted on."""
+    """Returns the columns of X, after scikit-learn's checks and our own.
+
+    reset: Whether the estimator is being fitted, and remembers the columns of X; otherwise X must
+        have those that it was fitted on.
+    """
     if _is_table(X):
         frame = frames.read(X)
         if frame.form in ("pandas", "polars") and not isinstance(X, dict):
             _check_feature_names(estimator, X, reset=reset)
             _check_n_features(estimator, X, reset=reset)
-        elif reset:  # columns of files and arrow tables are found by name, whatever else there is
+        elif reset:  # later tables may have other columns besides: these are found by name
             estimator.n_features_in_ = len(frame.columns)
             estimator.feature_names_in_ = np.array(list(frame.columns), dtype=object)
         _refuse_few(frame, LEAST_ROWS if reset else 1)
@@ -45,15 +49,15 @@ def _is_table(X: Any) -> bool:
 
 def _refuse_few(frame: Frame, least: int) -> None:
     if not frame.columns:
-        raise ValueError("Found a table with 0 columns while a minimum of 1 is required; add one.")
+        raise ValueError("Found a table with 0 columns while a minimum of 1 is required.")
     if len(frame) < least:
         raise ValueError(
-            f"Found array with {len(frame)} sample(s) while a minimum of {least} is required; bring more."
+            f"Found array with {len(frame)} sample(s) while a minimum of {least} is required."
         )
 
 
 def checked_weight(weight: Any, rows: int) -> NDArray[np.float32] | None:
-    """Returns weights of rows, or None."""
+    """Returns the weight of each row, or None."""
     if weight is None:
         return None
     found = np.asarray(weight, np.float32)
@@ -61,10 +65,10 @@ def checked_weight(weight: Any, rows: int) -> NDArray[np.float32] | None:
         found = np.full(rows, found, np.float32)
     if found.shape != (rows,):
         raise ValueError(
-            f"sample_weight must have one number per row, {rows}, but has shape {found.shape}; extend it."
+            f"sample_weight must have shape ({rows},), one weight per row, but has {found.shape}."
         )
     if not (np.isfinite(found).all() and (found >= 0).all() and found.sum() > 0):
         raise ValueError(
-            "sample_weight must be finite, not negative and not zero throughout; correct it."
+            "sample_weight must be finite, not negative, and positive in at least one row."
         )
     return found

@@ -1,1 +1,1 @@
-"""What each verb of the command line does; imported when it is used."""
+"""One module per verb of the command line, imported when the verb is used."""

@@ -1,4 +1,4 @@
-"""nits fit: learn the density of a table, or of a folder of pictures, and write it to a file."""
+"""nits fit: learn the density of a table, or of a folder of images, and write it to a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
     unknown = [name for name in args.drop if name not in table.column_names]
     if unknown:
         raise ValueError(
-            f"there is no column {unknown[0]!r} among {', '.join(table.column_names)}."
+            f"there is no column {unknown[0]!r} among {', '.join(table.column_names)}; "
+            "check the spelling."
         )
     table = table.drop_columns(args.drop)
     estimator = NITSDensity(

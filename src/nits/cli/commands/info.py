@@ -18,8 +18,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"{args.model}: a density of {len(model.schema_.columns)} columns, {weights:,} weights")
     width = max(len(name) for name in (*model.schema_.names, *model.context_schema_.names))
     for column in model.schema_.columns:
-        holes = ", with holes" if column.optional else ""
-        print(f"  {column.name:{width}}  {column.kind:11}  {column.reason}{holes}")
+        missing = ", with missing values" if column.optional else ""
+        print(f"  {column.name:{width}}  {column.kind:11}  {column.reason}{missing}")
     for column in model.context_schema_.columns:
         print(f"  {column.name:{width}}  given        {column.kind}")
     history = model.history_

@@ -1,4 +1,4 @@
-"""What the verbs do with a folder of pictures, and with a model of them."""
+"""What the verbs do with a folder of images, and with a model of them."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def fit(args: argparse.Namespace) -> int:
 
 
 def refuse_options(args: argparse.Namespace) -> None:
-    """Raises an error if an option for pictures was given with a table."""
+    """Raises an error if an option for images was given with a table."""
     for name in FOR_PICTURES:
         if getattr(args, name) is not None:
-            raise ValueError(f"--{name} is for folders of pictures, but {args.table} is a table.")
+            raise ValueError(f"--{name} is for folders of images, but {args.table} is a table.")
 
 
 def _shape(model: NITSImages) -> str:
@@ -62,7 +62,7 @@ def _shape(model: NITSImages) -> str:
 
 
 def score(args: argparse.Namespace, model: NITSImages) -> int:
-    """Writes the name of every picture with its log-probability."""
+    """Writes the name of every image with its log-probability."""
     import pyarrow
 
     from nits.datasets.images import read_folder
@@ -93,11 +93,12 @@ def score(args: argparse.Namespace, model: NITSImages) -> int:
 
 
 def sample(args: argparse.Namespace, model: NITSImages) -> int:
-    """Draws images: as one picture, as an array, or as files in a folder."""
+    """Draws images, and writes them as one grid, as an array, or as files in a folder."""
     output = Path(args.output)
     if args.output == "-" or (output.suffix not in (".png", ".npy") and not output.is_dir()):
         raise ValueError(
-            f"-o must name a .png file for a grid, an .npy file or an existing folder, but is {args.output}."
+            "-o must name a .png file for a grid, an .npy file or an existing folder, "
+            f"but is {args.output}."
         )
     labels = _labels(args)
     seeds = np.random.SeedSequence(args.seed)
@@ -134,7 +135,7 @@ def _write(images: NDArray[np.uint8], output: Path) -> None:
 
 
 def write_png(image: NDArray[np.uint8], output: Path) -> None:
-    """Writes a picture, shape (H, W) or (H, W, 3)."""
+    """Writes an image, shape (H, W) or (H, W, 3)."""
     from PIL import Image
 
     with atomic.temporary(output) as place:
@@ -155,7 +156,7 @@ def info(args: argparse.Namespace, model: NITSImages) -> int:
 
 
 def plot(args: argparse.Namespace, model: NITSImages) -> int:
-    """Draws pictures beside samples, completions of upper halves, surprise, and the training curve."""
+    """Draws images, completions of their upper halves, samples, surprise and the training curve."""
     from nits.cli import plots
 
     if model.classes_ is not None:
@@ -170,7 +171,7 @@ def plot(args: argparse.Namespace, model: NITSImages) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     rows = [images, model.complete(images, upper, args.seed), model.sample(len(images), args.seed)]
     figures = {
-        "pictures": plots.image_rows(["pictures", "lower half drawn anew", "samples"], rows),
+        "pictures": plots.image_rows(["images", "lower half drawn anew", "samples"], rows),
         "surprise": plots.surprise(images, model.surprise(images)),
         "training": plots.training(model.history_),
     }

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
         return pictures.plot(args, model)
     if model.context_schema_.columns:
         raise ValueError(
-            "plots are of joint densities, but this model has given columns; score it instead."
+            "plots are of joint densities, but this model has a context; score it instead."
         )
     table = files.read_table(args.table, arrow_types(model))
     some = np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int)
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _uniform(model: Any, numbers: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
-    """Returns each entry's conditional probability; where it has a mass, a random point of its step."""
+    """Returns conditional probabilities; where an entry has mass, a random point of the jump."""
     x = torch.from_numpy(numbers.astype(np.float32))
     with torch.no_grad():
         middle = model.model_.to_uniform(x).double().numpy()

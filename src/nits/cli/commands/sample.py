@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given(model: Any, pairs: list[tuple[str, str]]) -> Any:
-    """Returns the given values, with numbers read where columns hold numbers."""
+    """Returns the given values, as numbers for columns that hold numbers."""
     if not pairs:
         return None
     schema = model.context_schema_ if model.context_schema_.columns else model.schema_
@@ -60,7 +60,7 @@ def _value(column: Any, text: str) -> Any:
     by_name = {str(level): level for level in column.levels}
     if text not in by_name:
         raise ValueError(
-            f"{column.name!r} was never {text!r} in training, but one of {', '.join(by_name)}."
+            f"{column.name!r} must be one of its categories, {', '.join(by_name)}, but is {text!r}."
         )
     return by_name[text]
 

@@ -23,21 +23,21 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(model, NITSImages):
         return pictures.score(args, model)
     types = arrow_types(model)
-    total, rows, outside = 0.0, 0, 0
+    total = 0.0
+    rows = 0
+    outside = 0
     with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
         for table in files.batches(args.table, types):
             shares = model.score_samples(table, per_column=True)
             value = shares.sum(1)
             writer.write(_scores(value, shares if args.per_column else None, model.schema_.names))
             inside = value[value != -math.inf]
-            total, rows, outside = (
-                total + inside.sum(),
-                rows + len(value),
-                outside + len(value) - len(inside),
-            )
+            total += inside.sum()
+            rows += len(value)
+            outside += len(value) - len(inside)
             counter.add(len(value))
         if not rows:
-            raise ValueError(f"{args.table} has no rows; there is nothing to score.")
+            raise ValueError(f"{args.table} must have at least one row to score, but has none.")
     if not args.quiet:
         mean = total / max(1, rows - outside)
         aside = f", {outside} rows outside the support" if outside else ""
@@ -46,14 +46,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def arrow_types(model: Any) -> dict[str, pyarrow.DataType]:
-    """Returns the types in which a file's columns are read, so that every batch has the same."""
+    """Returns the types to read a file's columns in, so that all batches have the same ones."""
     found = {}
     for column in (*model.schema_.columns, *model.context_schema_.columns):
         if column.kind == "categorical":
-            truth = isinstance(column.levels[0], bool)
-            text = isinstance(column.levels[0], str)
+            boolean = isinstance(column.levels[0], bool)
+            string = isinstance(column.levels[0], str)
             found[column.name] = (
-                pyarrow.bool_() if truth else pyarrow.string() if text else pyarrow.float64()
+                pyarrow.bool_() if boolean else pyarrow.string() if string else pyarrow.float64()
             )
         elif column.dtype.startswith(("datetime", "timestamp", "date")):
             found[column.name] = pyarrow.timestamp("ns")
