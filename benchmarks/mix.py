@@ -29,11 +29,8 @@ TOGETHER = 10
 
 
 def mixture_score(paths: list[Path], rows: Points) -> Values:
-    """Returns the nats of rows under the mixture of the models in these files.
-
-    It is averaged in float64: `nits.Mixture` rounds to float32, which the sixth digit of a mean
-    over a quarter of a million rows shows.
-    """
+    """Returns the nats of rows under the mixture of the models in these files, in float64."""
+    # nits.Mixture averages in float32, which shows in the sixth decimal of a mean.
     parts = [score(weights.load(path).log_prob, rows) for path in paths]
     mixed: Values = np.logaddexp.reduce(parts) - np.log(len(paths))
     return mixed
