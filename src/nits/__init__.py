@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nits.training.rows import Rows
     from nits.training.schedules import Constant, Cosine, Plateau
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "NITS",
     "PNN",
