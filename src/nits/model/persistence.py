@@ -1,6 +1,6 @@
-"""A joint density as one file, in the layout of `nits.model.storage`: a description, and tensors.
+"""A joint density as one file, a description and tensors, in the layout of `nits.model.storage`.
 
-Masked matrices are kept without the entries that their masks make zero.
+Of masked matrices only the entries that the masks keep are stored.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ KINDS = {
     "whitened": "nits.model.whitened.Whitened",
     "dequantized": "nits.images.dequantized.Dequantized",
 }
-"""Where the densities that a file can hold are defined, by the names that files have for them."""
+"""The classes of densities that a file can hold, by the names used in files."""
 
 
 def save(density: Density, path: str | Path) -> None:
-    """Writes a density, under a temporary name first."""
+    """Writes a density to one file, whole or not at all."""
     about = {"nits": nits.__version__, "kind": "density", "density": density.description()}
     storage.write(path, state(density), about)
 
 
 def state(density: Density) -> dict[str, Tensor]:
-    """Returns the tensors of a density, of masked matrices only what the masks leave."""
+    """Returns the tensors of a density, and of masked matrices the entries that the masks keep."""
     tensors = dict(density.state_dict())
     for name, module in density.named_modules():
         if isinstance(module, BlockLinear):
@@ -50,9 +50,12 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> Density:
 
 
 def built(about: dict[str, Any]) -> Density:
-    """Returns a density as described, with weights yet to be loaded."""
+    """Returns a density as described, with initial weights."""
     if about.get("kind") not in KINDS:
-        raise ValueError(f"there is no density {about.get('kind')!r}; install a newer nits.")
+        raise ValueError(
+            f"kind must be one of {', '.join(KINDS)}, but is {about.get('kind')!r}; "
+            "install a newer nits."
+        )
     place, _, name = KINDS[about["kind"]].rpartition(".")
     found: Density = getattr(import_module(place), name).described(about)
     return found
