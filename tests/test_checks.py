@@ -20,19 +20,19 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "theta too narrow": (
         lambda: PNN(theta[:, :10], -1.0, 2.0),
         ValueError,
-        "theta must end in 320 weights for hidden=(16, 16), but ends in 10; "
-        "nits.pnn_parameters(hidden) gives the number.",
+        "theta must have shape (…, 320) for hidden=(16, 16), but has (2, 10); "
+        "nits.pnn_parameters(hidden) gives the number of weights.",
     ),
     "theta without dimension": (
         lambda: PNN(torch.tensor(1.0), -1.0, 2.0),
         ValueError,
-        "theta must end in 320 weights for hidden=(16, 16), but ends in no dimension; "
-        "nits.pnn_parameters(hidden) gives the number.",
+        "theta must have shape (…, 320) for hidden=(16, 16), but has (); "
+        "nits.pnn_parameters(hidden) gives the number of weights.",
     ),
     "theta a list": (
         lambda: PNN([0.0], -1.0, 2.0),  # type: ignore[arg-type]
         TypeError,
-        "theta must be a tensor, but is a list; wrap it with torch.as_tensor.",
+        "theta must be a tensor, but is a list; use torch.as_tensor.",
     ),
     "theta half": (
         lambda: PNN(theta.half(), -1.0, 2.0),
@@ -42,12 +42,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no hidden layer": (
         lambda: PNN(theta, -1.0, 2.0, hidden=()),
         ValueError,
-        "hidden must be one or more positive integers, but is (); try hidden=(16, 16).",
+        "hidden must be one or more positive integers, but is (); try (16, 16).",
     ),
     "hidden layer of width zero": (
         lambda: PNN(theta, -1.0, 2.0, hidden=(16, 0)),
         ValueError,
-        "hidden must be one or more positive integers, but is (16, 0); try hidden=(16, 16).",
+        "hidden must be one or more positive integers, but is (16, 0); try (16, 16).",
     ),
     "low above high": (
         lambda: PNN(theta, 2.0, -1.0),
@@ -73,33 +73,33 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "u above one": (
         lambda: d.icdf(torch.tensor([0.5, 1.5])),
         ValueError,
-        "u must lie in [0, 1], but holds 1.5; a quantile needs a probability.",
+        "u must lie in [0, 1], but holds 1.5; quantiles are taken at probabilities.",
     ),
     "u below zero": (
         lambda: q.icdf(torch.tensor([-0.25, 1.0])),
         ValueError,
-        "u must lie in [0, 1], but holds -0.25; a quantile needs a probability.",
+        "u must lie in [0, 1], but holds -0.25; quantiles are taken at probabilities.",
     ),
     "one bin": (
         lambda: QuantizedPNN(theta, -1.0, 2.0, 1),
         ValueError,
-        "bins must be an integer of at least 2, but is 1; 8-bit pixels have 256.",
+        "bins must be an integer of at least 2, but is 1; 8-bit pixels need 256.",
     ),
     "half a bin": (
         lambda: QuantizedPNN(theta, -1.0, 2.0, 2.5),  # type: ignore[arg-type]
         ValueError,
-        "bins must be an integer of at least 2, but is 2.5; 8-bit pixels have 256.",
+        "bins must be an integer of at least 2, but is 2.5; 8-bit pixels need 256.",
     ),
     "bins on a line": (
         lambda: QuantizedPNN(theta, -inf, 2.0, 8),
         ValueError,
-        "low and high must be finite for equal bins to tile them, but an end is infinite; "
-        "pass both ends.",
+        "low and high must be finite, so that equal bins can tile the support, but one is "
+        "infinite; pass two finite numbers.",
     ),
     "complex x": (
         lambda: d.log_prob(torch.zeros(2, dtype=torch.complex64)),
         TypeError,
-        "x must be a tensor of real numbers, but is complex64; convert it first.",
+        "x must be a tensor of real numbers, but is complex64; make it float32.",
     ),
     "integer x": (
         lambda: d.cdf(torch.zeros(2, dtype=torch.int64)),
@@ -109,7 +109,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "boolean x": (
         lambda: d.survival(torch.zeros(2, dtype=torch.bool)),
         TypeError,
-        "x must be a tensor of real numbers, but is bool; convert it first.",
+        "x must be a tensor of real numbers, but is bool; make it float32.",
     ),
     "x of another dtype": (
         lambda: d.log_prob(torch.zeros(2, dtype=torch.float64)),
@@ -120,7 +120,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "x a number": (
         lambda: d.log_prob(0.5),  # type: ignore[arg-type]
         TypeError,
-        "x must be a tensor, but is a float; wrap it with torch.as_tensor.",
+        "x must be a tensor, but is a float; use torch.as_tensor.",
     ),
     "integer s": (
         lambda: d.log_mass(torch.zeros(2, dtype=torch.int64), torch.ones(2)),
@@ -130,7 +130,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "complex t": (
         lambda: d.log_mass(torch.zeros(2), torch.ones(2, dtype=torch.complex64)),
         TypeError,
-        "t must be a tensor of real numbers, but is complex64; convert it first.",
+        "t must be a tensor of real numbers, but is complex64; make it float32.",
     ),
     "integer u": (
         lambda: d.icdf(torch.zeros(2, dtype=torch.int64)),
@@ -140,7 +140,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "complex k": (
         lambda: q.log_prob(torch.zeros(2, dtype=torch.complex64)),
         TypeError,
-        "k must be a tensor of real numbers, but is complex64; convert it first.",
+        "k must be a tensor of real numbers, but is complex64; make it float32.",
     ),
     "head the wrong way round": (
         lambda: heads.Continuous(1.0, 0.0),
@@ -150,13 +150,14 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "head with bins on a line": (
         lambda: heads.Quantized(0.0, inf, 8),
         ValueError,
-        "low and high must be finite for equal bins to tile them, but an end is infinite; "
-        "pass both ends.",
+        "low and high must be finite, so that equal bins can tile the support, but one is "
+        "infinite; pass two finite numbers.",
     ),
     "order that repeats a column": (
         lambda: checks.order([0, 0, 2], 3),
         ValueError,
-        "order must name each of 3 columns once, but is (0, 0, 2); leave it out to keep theirs.",
+        "order must name each of 3 columns once, but is (0, 0, 2); "
+        "leave it out to model the columns in their own order.",
     ),
     "weight model of other widths": (
         lambda: checks.widths((3, 4), (3, 5)),
@@ -167,17 +168,19 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no samples": (
         lambda: checks.positive("n", 0),
         ValueError,
-        "n must be a positive integer, but is 0; ask for at least one.",
+        "n must be a positive integer, but is 0.",
     ),
     "rows with too few columns": (
         lambda: checks.rows("x", torch.zeros(5, 2), 3, like),
         ValueError,
-        "x must have shape (N, 3), one column per head, but has 2 columns; reshape it.",
+        "x must have shape (N, 3), but has 2 columns; "
+        "reshape it, or pass the columns of the model.",
     ),
     "rows in one dimension": (
         lambda: checks.rows("x", torch.zeros(5), 3, like),
         ValueError,
-        "x must have shape (N, 3), one column per head, but has shape (5,); reshape it.",
+        "x must have shape (N, 3), but has shape (5,); "
+        "reshape it, or pass the columns of the model.",
     ),
     "rows of another dtype": (
         lambda: checks.rows("x", torch.zeros(5, 3).double(), 3, like),
@@ -198,7 +201,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "context too short": (
         lambda: checks.context(torch.zeros(4, 2), 5, 2, like),
         ValueError,
-        "context must have one row per row, 5, but has 4; repeat or cut it.",
+        "context must have 5 rows, one per row scored or drawn, but has 4; repeat or cut it.",
     ),
 }
 

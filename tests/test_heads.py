@@ -219,16 +219,16 @@ def test_atoms_start_at_their_shares() -> None:
     [
         (
             lambda: Categorical(1),
-            "levels must be an integer of at least 2, but is 1; drop such a column.",
+            "levels must be an integer of at least 2, but is 1; leave out such a column.",
         ),
         (
             lambda: Integer(0.5, 3),
-            "must be integers or infinite, and the first below the second, but are 0.5 and 3;",
+            "must be integers or infinite, and least below greatest, but are 0.5 and 3;",
         ),
-        (lambda: Integer(3, 3), "but are 3 and 3; a column with one value has nothing to model."),
+        (lambda: Integer(3, 3), "but are 3 and 3; leave out a column that has only one value."),
         (
             lambda: Integer(scale=0.0),
-            "scale must be a positive number, but is 0.0; 1.0 leaves things",
+            "scale must be a positive number, but is 0.0; scale=1.0 changes",
         ),
         (
             lambda: Atoms((0.0, 0.0)),
@@ -236,7 +236,7 @@ def test_atoms_start_at_their_shares() -> None:
         ),
         (
             lambda: Atoms((5.0,), 0.0, 1.0),
-            "in [0, 1], but are [5.0]; leave out repeated ones and those outside.",
+            "in [0, 1], but are [5.0]; leave out repeated values and those outside.",
         ),
         (lambda: Atoms(()), "but are []; leave out"),
     ],

@@ -76,11 +76,11 @@ def test_the_state_keeps_the_weights() -> None:
     [
         (
             lambda: Mixture([]),
-            "a mixture must be of models of the same columns and context, but got no model.",
+            "a mixture needs models with the same columns and context, but got no model; pass one",
         ),
         (
             lambda: Mixture([mlp(2), mlp(3)]),
-            "but got 2 columns and context 0, 3 columns and context 0.",
+            "but got 2 columns and context 0, 3 columns and context 0; pass one",
         ),
         (
             lambda: Mixture([mlp(2)], [1.0, 2.0]),
@@ -88,7 +88,7 @@ def test_the_state_keeps_the_weights() -> None:
         ),
         (
             lambda: Mixture([mlp(2), mlp(2)], [1.0, 0.0]),
-            "but are [1.0, 0.0]; leave them out for equal ones.",
+            "but are [1.0, 0.0]; leave them out for equal weights.",
         ),
     ],
 )

@@ -66,7 +66,7 @@ def every_method(model: NITS) -> list[Callable[..., object]]:
         (
             [[0.0, 0.0, 0.0]],
             TypeError,
-            "must be a tensor, but is a list; wrap it with torch.as_tensor",
+            "must be a tensor, but is a list; use torch.as_tensor",
         ),
     ],
 )
@@ -87,7 +87,11 @@ def test_numbers_that_are_no_probabilities_are_refused(model: NITS, u: float) ->
     [
         (None, ValueError, "needs a context of 2 features per row, but got none; pass context="),
         (torch.zeros(4, 3), ValueError, r"context must have shape \(N, 2\).*but has 3 columns"),
-        (torch.zeros(5, 2), ValueError, "context must have one row per row, 4, but has 5"),
+        (
+            torch.zeros(5, 2),
+            ValueError,
+            "context must have 4 rows, one per row scored or drawn, but has 5",
+        ),
         (torch.zeros(4, 2, dtype=torch.long), TypeError, "context must be.*but is int64"),
         (
             torch.zeros(4, 2, dtype=torch.double),

@@ -1,6 +1,6 @@
 """nits: exact densities of tables and images with the Neural Inverse Transform Sampler.
 
-Names are imported when they are first used, so that `nits --help` need not wait for torch.
+Names are imported when they are first used, so that `nits --help` does not wait for torch.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Files that appear under their names whole, or not at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def temporary(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the same folder, which takes the place of `path` if all goes well."""
+    """Yields a temporary path in the same folder, renamed to `path` if the block raises nothing."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     place = Path(name)
@@ -25,7 +25,7 @@ def temporary(path: Path) -> Iterator[Path]:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes bytes, and has them on the disk before the file gets its name."""
+    """Writes bytes to a temporary file, flushes it to disk, then renames it to `path`."""
     with temporary(path) as place, place.open("wb") as file:
         file.write(data)
         file.flush()

@@ -1,4 +1,4 @@
-"""What a user may pass in: each check returns the value or raises one sentence that says what to do."""
+"""What a user may pass in: a check returns the value, or raises a sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import torch
 from torch import Tensor
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+INFINITE = (
+    "low and high must be finite, so that equal bins can tile the support, but one is infinite; "
+    "pass two finite numbers."
+)
 
 
 def hidden(widths: Sequence[int]) -> tuple[int, ...]:
     """Checks the widths of a PNN's hidden layers."""
     if not widths or any(not isinstance(h, int) or h < 1 for h in widths):
         raise ValueError(
-            f"hidden must be one or more positive integers, but is {tuple(widths)}; try hidden=(16, 16)."
+            f"hidden must be one or more positive integers, but is {tuple(widths)}; try (16, 16)."
         )
     return tuple(widths)
 
@@ -24,10 +28,9 @@ def theta(value: Tensor, width: int, widths: tuple[int, ...]) -> Tensor:
     """Checks the weights of a batch of PNNs."""
     value = real("theta", value)
     if value.dim() < 1 or value.shape[-1] != width:
-        got = value.shape[-1] if value.dim() else "no dimension"
         raise ValueError(
-            f"theta must end in {width} weights for hidden={widths}, but ends in {got}; "
-            f"nits.pnn_parameters(hidden) gives the number."
+            f"theta must have shape (…, {width}) for hidden={widths}, but has "
+            f"{tuple(value.shape)}; nits.pnn_parameters(hidden) gives the number of weights."
         )
     return value
 
@@ -41,8 +44,8 @@ def support(low: Tensor | float, high: Tensor | float, like: Tensor) -> tuple[Te
     except RuntimeError:
         shapes = " and ".join(str(tuple(end.shape)) for end in ends)
         raise ValueError(
-            f"low and high must broadcast to theta's batch shape {tuple(shape)}, but have shapes {shapes}; "
-            "pass numbers, or one end per PNN."
+            f"low and high must broadcast to theta's batch shape {tuple(shape)}, but have shapes "
+            f"{shapes}; pass numbers, or one end per PNN."
         ) from None
     if not torch.compiler.is_compiling() and not bool((low_end < high_end).all()):
         pair = _first_failure(low_end, high_end)
@@ -56,13 +59,11 @@ def _first_failure(low: Tensor, high: Tensor) -> str:
 
 
 def finite_support(low: Tensor, high: Tensor) -> None:
-    """Checks that bins can tile a support."""
+    """Checks that equal bins can tile a support."""
     if not torch.compiler.is_compiling() and not bool(
         (torch.isfinite(low) & torch.isfinite(high)).all()
     ):
-        raise ValueError(
-            "low and high must be finite for equal bins to tile them, but an end is infinite; pass both ends."
-        )
+        raise ValueError(INFINITE)
 
 
 def knots(count: int) -> int:
@@ -78,17 +79,18 @@ def bins(count: int) -> int:
     """Checks a number of bins."""
     if not isinstance(count, int) or count < 2:
         raise ValueError(
-            f"bins must be an integer of at least 2, but is {count!r}; 8-bit pixels have 256."
+            f"bins must be an integer of at least 2, but is {count!r}; 8-bit pixels need 256."
         )
     return count
 
 
 def real(name: str, value: Tensor, like: Tensor | None = None) -> Tensor:
-    """Checks that a tensor is float32 or float64, and of the dtype of the weights if those are given."""
+    """Checks that a tensor is float32 or float64, and has the dtype of the weights if given."""
     value = number(name, value)
     if value.dtype not in (torch.float32, torch.float64):
         raise TypeError(
-            f"{name} must be float32 or float64, but is {_dtype(value)}; convert it with {name}.float()."
+            f"{name} must be float32 or float64, but is {_dtype(value)}; "
+            f"convert it with {name}.float()."
         )
     if like is not None and value.dtype != like.dtype:
         raise TypeError(
@@ -102,21 +104,21 @@ def number(name: str, value: Tensor) -> Tensor:
     """Checks that something is a tensor of real numbers, integers included."""
     if not isinstance(value, Tensor):
         raise TypeError(
-            f"{name} must be a tensor, but is a {type(value).__name__}; wrap it with torch.as_tensor."
+            f"{name} must be a tensor, but is a {type(value).__name__}; use torch.as_tensor."
         )
     if value.is_complex() or value.dtype == torch.bool:
         raise TypeError(
-            f"{name} must be a tensor of real numbers, but is {_dtype(value)}; convert it first."
+            f"{name} must be a tensor of real numbers, but is {_dtype(value)}; make it float32."
         )
     return value
 
 
 def probability(u: Tensor) -> Tensor:
-    """Checks that numbers lie in [0, 1]; NaN passes, and gives NaN."""
+    """Checks that numbers lie in [0, 1]. NaN passes, and its quantile is NaN."""
     if not torch.compiler.is_compiling() and bool(((u < 0) | (u > 1)).any()):
         worst = u[(u < 0) | (u > 1)][0].item()
         raise ValueError(
-            f"u must lie in [0, 1], but holds {worst:g}; a quantile needs a probability."
+            f"u must lie in [0, 1], but holds {worst:g}; quantiles are taken at probabilities."
         )
     return u
 
@@ -129,12 +131,11 @@ def ends(low: float, high: float, *, finite: bool = False) -> None:
     """Checks the ends of one column's support."""
     if not low < high:
         raise ValueError(
-            f"low must be below high, but got low={low:g} and high={high:g}; swap them or widen the support."
+            f"low must be below high, but got low={low:g} and high={high:g}; "
+            "swap them or widen the support."
         )
     if finite and not (abs(low) < float("inf") and abs(high) < float("inf")):
-        raise ValueError(
-            "low and high must be finite for equal bins to tile them, but an end is infinite; pass both ends."
-        )
+        raise ValueError(INFINITE)
 
 
 def integers(least: float, greatest: float) -> None:
@@ -142,8 +143,8 @@ def integers(least: float, greatest: float) -> None:
     whole = all(math.isinf(end) or end == round(end) for end in (least, greatest))
     if not (whole and least < greatest):
         raise ValueError(
-            f"least and greatest must be integers or infinite, and the first below the second, but are "
-            f"{least:g} and {greatest:g}; a column with one value has nothing to model."
+            "least and greatest must be integers or infinite, and least below greatest, but are "
+            f"{least:g} and {greatest:g}; leave out a column that has only one value."
         )
 
 
@@ -151,7 +152,7 @@ def scale(value: float) -> None:
     """Checks a scale."""
     if not 0 < value < math.inf:
         raise ValueError(
-            f"scale must be a positive number, but is {value!r}; 1.0 leaves things as they are."
+            f"scale must be a positive number, but is {value!r}; scale=1.0 changes nothing."
         )
 
 
@@ -159,7 +160,7 @@ def levels(count: int) -> int:
     """Checks a number of categories."""
     if not isinstance(count, int) or count < 2:
         raise ValueError(
-            f"levels must be an integer of at least 2, but is {count!r}; drop such a column."
+            f"levels must be an integer of at least 2, but is {count!r}; leave out such a column."
         )
     return count
 
@@ -173,8 +174,8 @@ def atoms(values: Sequence[float], low: float, high: float) -> tuple[float, ...]
         or not all(low <= value <= high for value in found)
     ):
         raise ValueError(
-            f"atoms must be one or more different values in [{low:g}, {high:g}], but are {list(values)}; "
-            "leave out repeated ones and those outside."
+            f"atoms must be one or more different values in [{low:g}, {high:g}], but are "
+            f"{list(values)}; leave out repeated values and those outside."
         )
     return found
 
@@ -184,13 +185,14 @@ def order(columns: Sequence[int] | None, count: int) -> tuple[int, ...]:
     positions = tuple(range(count)) if columns is None else tuple(int(i) for i in columns)
     if sorted(positions) != list(range(count)):
         raise ValueError(
-            f"order must name each of {count} columns once, but is {positions}; leave it out to keep theirs."
+            f"order must name each of {count} columns once, but is {positions}; "
+            "leave it out to model the columns in their own order."
         )
     return positions
 
 
 def widths(got: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Checks that a weight model hands out what the heads need."""
+    """Checks that a weight model hands out as many weights as the heads need."""
     if got != expected:
         raise ValueError(
             f"the weight model hands out {got} weights per column, but the heads need {expected}; "
@@ -201,13 +203,13 @@ def widths(got: tuple[int, ...], expected: tuple[int, ...]) -> None:
 def positive(name: str, n: int) -> None:
     """Checks a count."""
     if not isinstance(n, int) or n < 1:
-        raise ValueError(f"{name} must be a positive integer, but is {n!r}; ask for at least one.")
+        raise ValueError(f"{name} must be a positive integer, but is {n!r}.")
 
 
 def rows(name: str, value: Tensor, columns: int, like: Tensor, *, whole: bool = False) -> Tensor:
     """Checks rows for a model: shape (N, D) and the dtype of its weights.
 
-    whole: Whether integers are taken too, as those of columns that hold nothing else.
+    whole: Whether integer tensors are accepted too, because every column is discrete.
     """
     if whole and isinstance(value, Tensor) and value.dtype in INTEGERS:
         value = value.to(like.dtype)
@@ -215,12 +217,14 @@ def rows(name: str, value: Tensor, columns: int, like: Tensor, *, whole: bool = 
     if value.dim() != 2 or value.shape[1] != columns:
         got = f"{value.shape[1]} columns" if value.dim() == 2 else f"shape {tuple(value.shape)}"
         raise ValueError(
-            f"{name} must have shape (N, {columns}), one column per head, but has {got}; reshape it."
+            f"{name} must have shape (N, {columns}), but has {got}; "
+            "reshape it, or pass the columns of the model."
         )
     if value.dtype != like.dtype:
         raise TypeError(
             f"{name} must have the dtype of the model, {_dtype(like)}, but is {_dtype(value)}; "
-            f"convert it with {name}.to(torch.{_dtype(like)}), or the model with model.to({name}.dtype)."
+            f"convert it with {name}.to(torch.{_dtype(like)}), "
+            f"or the model with model.to({name}.dtype)."
         )
     return value
 
@@ -230,7 +234,8 @@ def context(value: Tensor | None, count: int, width: int, like: Tensor) -> Tenso
     if value is None:
         if width:
             raise ValueError(
-                f"this model needs a context of {width} features per row, but got none; pass context=."
+                f"this model needs a context of {width} features per row, but got none; "
+                "pass context=."
             )
         return None
     if not width:
@@ -240,54 +245,54 @@ def context(value: Tensor | None, count: int, width: int, like: Tensor) -> Tenso
     value = rows("context", value, width, like)
     if len(value) != count:
         raise ValueError(
-            f"context must have one row per row, {count}, but has {len(value)}; repeat or cut it."
+            f"context must have {count} rows, one per row scored or drawn, but has {len(value)}; "
+            "repeat or cut it."
         )
     return value
 
 
 def one_for_all(value: Tensor | None, n: int) -> Tensor | None:
-    """Returns a context of shape (C,) as that of n rows; any other as it is."""
+    """Returns a context of shape (C,) repeated for n rows; any other unchanged."""
     return value.expand(n, -1) if isinstance(value, Tensor) and value.dim() == 1 else value
 
 
 def alike(shapes: Sequence[tuple[int, int]]) -> None:
-    """Checks that models have the same columns and context, and that there is one."""
+    """Checks that there are models, all with the same numbers of columns and context features."""
     if not shapes or len(set(shapes)) > 1:
-        got = (
-            ", ".join(f"{columns} columns and context {width}" for columns, width in shapes)
-            or "no model"
-        )
+        got = ", ".join(f"{columns} columns and context {width}" for columns, width in shapes)
         raise ValueError(
-            f"a mixture must be of models of the same columns and context, but got {got}."
+            f"a mixture needs models with the same columns and context, but got "
+            f"{got or 'no model'}; pass one or more models of the same table."
         )
 
 
 def shares(weights: Sequence[float] | None, count: int) -> list[float]:
-    """Checks the weights of a mixture; returns them with sum one, or equal ones."""
+    """Checks the weights of a mixture, equal by default; returns them with sum one."""
     weights = [1.0] * count if weights is None else list(weights)
     if len(weights) != count or not all(0 < w < float("inf") for w in weights):
         raise ValueError(
-            f"weights must be one positive number per model, {count}, but are {weights}; leave them out for "
-            "equal ones."
+            f"weights must be one positive number per model, {count}, but are {weights}; "
+            "leave them out for equal weights."
         )
     return [w / sum(weights) for w in weights]
 
 
 def given(value: Tensor | None, u: Tensor, order: Tensor, like: Tensor) -> Tensor:
-    """Checks values to keep while sampling: in each row, the first ones in the modelling order, or none."""
+    """Checks values to keep while sampling: in each row, none or the first in modelling order."""
     if value is None:
         return torch.full_like(u, torch.nan)
     value = real("given", value).to(like.dtype)
     if value.shape not in (u.shape, u.shape[1:]):
         raise ValueError(
-            f"given must have shape {tuple(u.shape[1:])} or {tuple(u.shape)}, but has {tuple(value.shape)}; "
-            "put NaN where values are to be drawn."
+            f"given must have shape {tuple(u.shape[1:])} or {tuple(u.shape)}, but has "
+            f"{tuple(value.shape)}; put NaN where values are to be drawn."
         )
     value = value.expand_as(u)
     known = ~torch.isnan(value[:, order])
     if bool((known[:, 1:] & ~known[:, :-1]).any()):
         raise ValueError(
             "given columns must come first in the order in which columns are modelled, "
-            f"{order.tolist()}, but one is given after one that is not; make the model with another order."
+            f"{order.tolist()}, but a given column comes after one that is not given; "
+            "make the model with another order."
         )
     return value

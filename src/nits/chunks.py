@@ -1,4 +1,4 @@
-"""How long arrays are gone through: a few rows at a time."""
+"""Long arrays cut into slices: a few rows at a time."""
 
 from __future__ import annotations
 

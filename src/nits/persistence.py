@@ -1,4 +1,4 @@
-"""`save` and `load`: which room reads a file is decided by what the file says it holds."""
+"""`nits.save` and `nits.load`: what a file holds decides which sub-package reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where nits keeps what it made once: prepared data sets and built kernels."""
+"""The cache folder of nits: prepared data sets and built kernels."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from pathlib import Path
 
 
 def cache_root(cache: Path | None = None) -> Path:
-    """Returns `cache`, or else the folder that NITS_CACHE names, or else ~/.cache/nits."""
+    """Returns `cache` if given, else the folder that NITS_CACHE names, else ~/.cache/nits."""
     return Path(cache or os.environ.get("NITS_CACHE") or Path("~") / ".cache" / "nits").expanduser()

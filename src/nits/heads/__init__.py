@@ -23,7 +23,7 @@ __all__ = [
 
 
 def real_columns(heads: Sequence[Head] | int) -> tuple[Head, ...]:
-    """Returns heads as they are, or that many continuous ones."""
+    """Returns the heads given, or as many continuous ones as a number says."""
     if isinstance(heads, int):
         heads = [Continuous() for _ in range(heads)]
     if not heads or not all(isinstance(head, Head) for head in heads):

@@ -16,14 +16,14 @@ from nits.heads.head import Given, Head
 
 @dataclass(frozen=True)
 class Atoms(Head):
-    """Value a_k with probability p_k, and else a real number with a PNN's density on [low, high].
+    """Value a_k with probability p_k; otherwise a real number with a PNN's density on [low, high].
 
     The base measure is a unit of mass at each atom, and length elsewhere:
 
-        P(x) = p_k  if x = a_k,    (1 − Σ_k p_k) ν(x)  else                                      (17)
+        P(x) = p_k  if x = a_k,    (1 − Σ_k p_k) ν(x)  otherwise                            (17)
 
     values: The atoms a_1 < a_2 < …
-    hidden: Of the PNN; the paper's by default, see `Continuous`.
+    hidden: Widths of the PNN's hidden layers; the paper's by default, see `Continuous`.
     """
 
     values: tuple[float, ...]
@@ -41,7 +41,7 @@ class Atoms(Head):
 
     @property
     def rest(self) -> Continuous:
-        """What the column is where it is no atom."""
+        """The head of the values that are not atoms."""
         return Continuous(self.low, self.high, self.hidden, self.knots)
 
     @property
@@ -51,25 +51,25 @@ class Atoms(Head):
 
     @property
     def read(self) -> int:
-        """The value, its hats, and for each atom whether it is that."""
+        """The value, its hats, and one flag per atom."""
         return self.rest.read + len(self.values)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Heads with the same atoms and hidden layers go together."""
+        """Heads with the same atoms and hidden layers are evaluated together."""
         return ("atoms", self.values, self.hidden)
 
     def _parts(self, given: Given) -> tuple[Tensor, Given]:
-        """Returns the logits, shape (*, K + 1, N), and what is given of the rest."""
+        """Returns the logits, shape (*, K + 1, N), and the PNN of the rest."""
         logits, theta = given.theta.split([len(self.values) + 1, self.rest.weights], -2)
         return logits, given._replace(theta=theta)
 
     def _is_atom(self, x: Tensor) -> Tensor:
-        """Returns which atom x, shape (*, N), is, shape (*, K, N)."""
+        """Returns whether x, shape (*, N), equals each atom, shape (*, K, N)."""
         return x.unsqueeze(-2) == self._atoms(x)
 
     def _atoms(self, x: Tensor) -> Tensor:
-        """Returns the atoms, shape (K, 1), to be compared with x."""
+        """Returns the atoms, shape (K, 1), in the dtype of x."""
         return torch.tensor(self.values, dtype=x.dtype, device=x.device).unsqueeze(-1)
 
     def has_mass(self, x: Tensor) -> Tensor:
@@ -90,13 +90,13 @@ class Atoms(Head):
         return self.rest.possible(x, low, high)
 
     def to_uniform(self, given: Given, x: Tensor) -> Tensor:
-        """Returns P(X < x), and half of its own probability if it is an atom."""
+        """Returns P(X < x), plus half of P(X = x) if x is an atom."""
         logits, _ = self._parts(given)
         own = (logits.softmax(-2)[..., :-1, :] * self._is_atom(x)).sum(-2)
         return self.cdf(given, x) - own / 2
 
     def cdf(self, given: Given, x: Tensor) -> Tensor:
-        """Returns the probability of the rest up to x, and of the atoms up to x."""
+        """Returns the probability of the rest up to x, plus that of the atoms up to x."""
         logits, rest = self._parts(given)
         share = logits.softmax(-2)
         counted = (self._atoms(x) <= x.unsqueeze(-2)).to(x.dtype)
@@ -105,10 +105,11 @@ class Atoms(Head):
         return below.clamp(max=1)  # the shares sum to one to rounding only
 
     def from_uniform(self, given: Given, u: Tensor) -> Tensor:
-        """Returns the value at probability u: an atom where the distribution function jumps past it."""
+        """Returns the value at probability u: an atom where the cdf jumps past u."""
         logits, rest = self._parts(given)
         share = logits.softmax(-2)
-        before, passed = torch.zeros_like(u), torch.zeros_like(u)
+        before = torch.zeros_like(u)
+        passed = torch.zeros_like(u)
         x = torch.full_like(u, torch.nan)
         for value, mass in zip(self.values, share[..., :-1, :].unbind(-2), strict=True):
             at = torch.full_like(u, value)
@@ -121,12 +122,12 @@ class Atoms(Head):
         return torch.where(torch.isnan(x) & ~torch.isnan(u), drawn, x)
 
     def features(self, x: Tensor) -> Tensor:
-        """The value, and for each atom whether it is that."""
+        """The value, and one flag per atom."""
         atoms = self._is_atom(x).movedim(-2, 0).to(x.dtype)
         return torch.cat([x.unsqueeze(0), atoms])
 
     def hat_values(self, x: Tensor) -> Tensor:
-        """The values that are no atoms."""
+        """The values that are not atoms."""
         return self._others(x)
 
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> AtomsColumn:
@@ -134,12 +135,13 @@ class Atoms(Head):
         return AtomsColumn(self, theta, low, high)
 
     def initial(self, x: Tensor) -> Tensor:
-        """Returns the shares of the atoms, and weights that follow the quantiles of the rest."""
-        here, others = self._is_atom(x), self._others(x)
+        """Returns logits that give the atoms their shares, and weights that follow the rest."""
+        here = self._is_atom(x)
+        others = self._others(x)
         counts = torch.cat([here.sum(-1), (~here.any(-2)).sum().reshape(1)]).to(x.dtype) + 0.5
         return torch.cat([torch.log(counts / counts.sum()), self.rest.initial(others)])
 
     def _others(self, x: Tensor) -> Tensor:
-        """Returns the values that are no atoms, or all if there is no other."""
+        """Returns the values that are not atoms, or all values if fewer than two are left."""
         rest = x[~self._is_atom(x).any(-2)]
         return rest if len(rest) > 1 else x

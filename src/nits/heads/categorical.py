@@ -14,7 +14,7 @@ from nits.heads.head import Given, Head
 
 @dataclass(frozen=True)
 class Categorical(Head):
-    """A column with values 0 … levels − 1 that have no order; the network reads which one it is."""
+    """A column with values 0 … levels − 1 that have no order; the network reads them one-hot."""
 
     levels: int
     optional: bool = False
@@ -49,12 +49,12 @@ class Categorical(Head):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Categorical heads with the same number of levels go together."""
+        """Categorical heads with the same number of levels are evaluated together."""
         return ("categorical", self.levels)
 
     @property
     def discrete(self) -> bool:
-        """Whether values are whole numbers: they are."""
+        """Whether values are integers: they are."""
         return True
 
     def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class Categorical(Head):
         return (x >= 0) & (x < self.levels) & (x == x.floor())
 
     def to_uniform(self, given: Given, x: Tensor) -> Tensor:
-        """Returns the probability of the levels before x, and half of its own."""
+        """Returns the probability of the levels before x, plus half of that of x."""
         share = given.theta.softmax(-2)
         return self._at(share.cumsum(-2) - share / 2, x)
 
@@ -77,13 +77,13 @@ class Categorical(Head):
         return found.masked_fill(torch.isnan(x), torch.nan)
 
     def from_uniform(self, given: Given, u: Tensor) -> Tensor:
-        """Returns the first level up to which the probability reaches u."""
+        """Returns the first level k with P(X ≤ k) ≥ u."""
         below = given.theta.softmax(-2).cumsum(-2)[..., :-1, :]
         found = (below < u.unsqueeze(-2)).sum(-2).to(u.dtype)
         return found.masked_fill(torch.isnan(u), torch.nan)
 
     def features(self, x: Tensor) -> Tensor:
-        """One for the level that it is and zero for the others, scaled to the size of an ordinary input."""
+        """The level of x one-hot, scaled to the size of an ordinary input."""
         level = torch.arange(self.levels, device=x.device).view(-1, *(1 for _ in x.shape))
         found: Tensor = (x == level).to(x.dtype) * self.levels**0.5 + 0 * x
         return found
@@ -95,7 +95,7 @@ class Categorical(Head):
         return CategoricalColumn(self, theta, low, high)
 
     def initial(self, x: Tensor) -> Tensor:
-        """Returns the logarithms of the levels' shares, each counted half a time more than it occurs."""
+        """Returns the logarithms of the levels' shares, with half a count added to each level."""
         counts = torch.bincount(self._index(x), minlength=self.levels).to(x.dtype) + 0.5
         return torch.log(counts / counts.sum())
 

@@ -15,11 +15,11 @@ from nits.pnn.distributions import PNN
 
 @dataclass(frozen=True)
 class Continuous(PNNHead):
-    """A real column with a density on [low, high]; either end may be infinite, as both are by default.
+    """A real column with a density on [low, high]; the ends may be infinite, and are by default.
 
     hidden: Widths of the PNN's hidden layers. The default is the paper's; `NITSDensity` and
         `NITSImages` have smaller PNNs, for reasons that they state.
-    knots: How many hat functions of the value the weight model reads beside it; 0, or at least 2.
+    knots: Number of hat functions of the value that the weight model reads too; 0, or at least 2.
     """
 
     low: float = -math.inf
@@ -35,7 +35,7 @@ class Continuous(PNNHead):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Continuous heads with the same hidden layers go together."""
+        """Continuous heads with the same hidden layers are evaluated together."""
         return ("continuous", self.hidden)
 
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> PNN:

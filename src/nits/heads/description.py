@@ -1,4 +1,4 @@
-"""Heads as JSON can hold them, and back: what a file says of a model's columns."""
+"""Heads to JSON and back: how a file describes the columns of a model."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def described(heads: Sequence[Head]) -> list[dict[str, Any]]:
-    """Returns a description of each head, equal neighbours once, with how many they are."""
+    """Returns descriptions of the heads: equal neighbours once, with their number."""
     return [{**_described(head), "columns": len(list(same))} for head, same in groupby(heads)]
 
 
 def heads_of(descriptions: Sequence[dict[str, Any]]) -> tuple[Head, ...]:
-    """Returns the heads that `described` described."""
+    """Returns the heads from the descriptions that `described` made."""
     found = (repeat(_head(about), int(about["columns"])) for about in descriptions)
     return tuple(chain.from_iterable(found))
 
@@ -49,7 +49,7 @@ def _head(about: dict[str, Any]) -> Head:
 
 
 def _plain(value: Any) -> Any:
-    """JSON knows no infinity: it becomes a string."""
+    """Returns a value as JSON can hold it: JSON has no infinity, which becomes a string."""
     return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 

@@ -1,4 +1,4 @@
-"""The torch.distributions faces of columns that are no single PNN: categories, and numbers with atoms."""
+"""Columns that are not a single PNN, categories and atoms, as torch distributions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ class ColumnDistribution(Distribution):
     def __init__(
         self, head: Head, theta: Tensor, low: Tensor | float, high: Tensor | float
     ) -> None:
-        self.head, self.theta = head, checks.real("theta", theta)
+        self.head = head
+        self.theta = checks.real("theta", theta)
         self.low, self.high = checks.support(low, high, theta)
         super().__init__(theta.shape[:-1], validate_args=False)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns the log-probability or log-density of values: −inf where impossible, NaN for NaN."""
+        """Returns the log-probability or log-density: −inf for impossible values, NaN for NaN."""
         x, given = self._given(self._value(value))
         possible = self.head.possible(x, given.low, given.high)
         found = restricted(self.head.log_prob_inside(given, x), x, possible)
@@ -44,7 +45,7 @@ class ColumnDistribution(Distribution):
         return self.head.cdf(given, x).reshape(self._shape(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Returns the value at probability u: the least that reaches it."""
+        """Returns the least x with P(X ≤ x) ≥ u."""
         u, given = self._given(checks.probability(checks.real("u", value, self.theta)))
         return self.head.from_uniform(given, u).reshape(self._shape(value))
 
@@ -58,7 +59,7 @@ class ColumnDistribution(Distribution):
         return checks.real("x", value, self.theta)
 
     def _given(self, x: Tensor) -> tuple[Tensor, Given]:
-        """Returns values, shape (S, B), and weights, shape (S, P, B): S samples of B distributions."""
+        """Returns values, shape (S, B), and weights, shape (S, P, B), for S samples of B PNNs."""
         count = self.batch_shape.numel()
         samples = self._shape(x).numel() // max(count, 1)
         theta = self.theta.reshape(count, -1).t().expand(samples, -1, -1)
@@ -73,8 +74,8 @@ class ColumnDistribution(Distribution):
 class CategoricalColumn(ColumnDistribution):
     """Levels 0 … K − 1 without an order, with logits theta, shape (*, K).
 
-    Values may be integer tensors as well as floats. As torch's Categorical has, it has NaN for mean
-    and variance; its cdf and icdf are in the order of the levels' numbers.
+    Values may be tensors of integers or floats. Mean and variance are NaN, as those of torch's
+    Categorical are; cdf and icdf take the levels in the order of their numbers.
     """
 
     @property
@@ -110,7 +111,7 @@ class CategoricalColumn(ColumnDistribution):
 
     @property
     def mode(self) -> Tensor:
-        """The level of greatest probability; of several, the first."""
+        """The most probable level; the first of them if there are several."""
         level = self.theta.argmax(-1).to(self.theta)
         return level.masked_fill(torch.isnan(self.theta).any(-1), torch.nan)
 
@@ -123,11 +124,11 @@ class CategoricalColumn(ColumnDistribution):
 
 
 class AtomsColumn(ColumnDistribution):
-    """Atoms with probabilities of their own, and else a PNN's density on [low, high], equation (17).
+    """Atoms with probabilities of their own, elsewhere a PNN's density on [low, high], see (17).
 
     log_prob, mode and entropy are with respect to the base measure of (17): a unit of mass at each
-    atom, and length elsewhere. The mode is the atom or the other value of greatest log_prob, a
-    density in the units of the column. So is what the entropy is the mean of.
+    atom, and length elsewhere. Like a density they depend on the units of the column: the mode is
+    the value of greatest log_prob, and the entropy the mean of −log_prob.
     """
 
     head: Atoms
@@ -144,7 +145,7 @@ class AtomsColumn(ColumnDistribution):
 
     @property
     def support(self) -> Any:
-        """The interval [low, high], which the atoms lie in, as a constraint."""
+        """The interval [low, high], which contains the atoms, as a constraint."""
         return constraints.interval(self.low, self.high)
 
     def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> AtomsColumn:
@@ -154,18 +155,18 @@ class AtomsColumn(ColumnDistribution):
         return AtomsColumn(self.head, self.theta.expand(*shape, -1), *ends)
 
     def rsample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
-        """Draws samples that carry gradients: atoms none, other values to all of theta."""
+        """Draws samples: atoms carry no gradient, other values carry one to all of theta."""
         shape = self._extended_shape(torch.Size(sample_shape))
         return self.icdf(uniform(shape, self.theta, generator))
 
     @property
     def mean(self) -> Tensor:
-        """The mean, to the precision of the PNN's."""
+        """The mean, as precise as that of the PNN."""
         return (self.logits.exp() * self._places).sum(-1)
 
     @property
     def variance(self) -> Tensor:
-        """The variance, to the precision of the PNN's."""
+        """The variance, as precise as that of the PNN."""
         places = self._places
         share = self.logits.exp()
         mean = (share * places).sum(-1, keepdim=True)

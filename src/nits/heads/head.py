@@ -1,6 +1,7 @@
-"""What every kind of column has: a number of weights, features to be read, a distribution given its weights.
+"""What every kind of column has: a number of weights, features, and a distribution given weights.
 
-Values of g columns have shape (g, N) and their weights (g, P, N); of one column (N,) and (P, N).
+Values of g columns have shape (g, N) and their weights (g, P, N); those of one column (N,) and
+(P, N).
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ class Given(NamedTuple):
 
 
 class Head(ABC):
-    """A kind of column. Heads of one `kind` are evaluated together, their supports side by side.
+    """A kind of column. Neighbouring heads of the same `kind` are evaluated together.
 
     low, high: Ends of the support, on the scale of the PNN if there is one.
-    knots: How many hat functions of the value the weight model reads beside it.
-    optional: Whether the value may be missing, NaN: it then has no likelihood, and later columns
-        are told.
+    knots: Number of hat functions of the value that the weight model reads too.
+    optional: Whether the value may be missing, NaN: it then adds nothing to the log-likelihood, and
+        later columns read that it is missing.
     """
 
     low: float
@@ -50,18 +51,18 @@ class Head(ABC):
 
     @property
     def units(self) -> int:
-        """How many weights at the start of θ are slopes of units, as many centres coming next."""
+        """Number of units whose slopes come first in θ, followed by as many centres."""
         return 0
 
     @property
     def inputs(self) -> int:
-        """How many features the weight model reads of a value: see `nits.model.reading`."""
+        """Number of features that the weight model reads of a value: see `nits.model.reading`."""
         return self.read + self.optional
 
     @property
     @abstractmethod
     def read(self) -> int:
-        """How many features there are of a value that is known."""
+        """Number of features of a value that is not missing."""
 
     @property
     @abstractmethod
@@ -70,17 +71,17 @@ class Head(ABC):
 
     @property
     def discrete(self) -> bool:
-        """Whether values are whole numbers, each with a probability."""
+        """Whether values are integers, each with a probability."""
         return False
 
     def has_mass(self, x: Tensor) -> Tensor:
-        """Returns which values have a probability of their own, where others have a density."""
+        """Returns which values have a probability of their own, and not a density."""
         return torch.full_like(x, self.discrete, dtype=torch.bool)
 
     def log_prob(self, given: Given, x: Tensor) -> Tensor:
         """Returns the log-probability or log-density of x: impossible is −inf, and NaN stays NaN.
 
-        Where the column may be missing, NaN is that, and has no likelihood: 0.
+        In an optional column, NaN is a missing value, whose log-probability is 0.
         """
         missing = torch.isnan(x)
         known = x.masked_fill(missing, 0.0) if self.optional else x
@@ -92,15 +93,15 @@ class Head(ABC):
 
     @abstractmethod
     def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
-        """Returns the same for values that are possible; any finite number for others."""
+        """Returns `log_prob` of possible values, and any finite number for others."""
 
     @abstractmethod
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """Returns whether x can occur at all."""
+        """Returns whether x lies in the support."""
 
     @abstractmethod
     def to_uniform(self, given: Given, x: Tensor) -> Tensor:
-        """Returns the probability below x; of a discrete x, half of its own probability included."""
+        """Returns P(X < x) + P(X = x) / 2, which is P(X ≤ x) where there is a density."""
 
     @abstractmethod
     def cdf(self, given: Given, x: Tensor) -> Tensor:
@@ -112,15 +113,15 @@ class Head(ABC):
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:
-        """Returns what the weight model reads of x besides hats, shape (read − knots, *)."""
+        """Returns the features of x without its hats, shape (read − knots, *)."""
 
     @property
     def reading_ends(self) -> tuple[float, float]:
-        """The least and the greatest number that the first feature may be: where knots may lie."""
+        """The least and the greatest value of the first feature: knots lie between them."""
         return self.low, self.high
 
     def hat_values(self, x: Tensor) -> Tensor:
-        """Returns which of the values x, shape (N,), on the scale of the first feature, knots follow."""
+        """Returns the values, on the scale of the first feature, whose quantiles become knots."""
         return self.features(x)[0]
 
     @abstractmethod
@@ -131,13 +132,14 @@ class Head(ABC):
 
     @abstractmethod
     def initial(self, x: Tensor) -> Tensor:
-        """Returns weights, shape (P,), with which the distribution follows the values x, shape (N,)."""
+        """Returns weights, shape (P,), of a distribution that follows the values x, shape (N,)."""
 
 
 class PNNHead(Head):
     """A column whose value is a point of [low, high] under a PNN, or an interval around one.
 
-    As it stands values are points of the support; heads of intervals say where theirs start and end.
+    Here values are points of the support; subclasses whose values are intervals override `points`,
+    `upper`, `possible` and `value`.
     """
 
     hidden: tuple[int, ...]
@@ -149,7 +151,7 @@ class PNNHead(Head):
 
     @property
     def units(self) -> int:
-        """Those of the PNN's first layer."""
+        """Number of units of the PNN's first layer."""
         return self.hidden[0]
 
     @property
@@ -158,11 +160,11 @@ class PNNHead(Head):
         return 1 + self.knots
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
-        """Returns the points of [low, high] that the likelihood of x is made from: one, or two ends."""
+        """Returns the points on which the likelihood of x depends: x, or its interval's ends."""
         return (self.upper(x, low, high),)
 
     def upper(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """Returns the point of [low, high] up to which the values ≤ x reach."""
+        """Returns the point t of [low, high] with P(X ≤ x) = N(t)."""
         return torch.minimum(torch.maximum(x, low), high)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -170,7 +172,7 @@ class PNNHead(Head):
         return (x >= low) & (x <= high) & ~torch.isinf(x)
 
     def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """Returns the value that a point of the support [low, high] stands for."""
+        """Returns the value at a point of the support [low, high]."""
         return quantile
 
     def reading(self, x: Tensor) -> Tensor:
@@ -178,7 +180,7 @@ class PNNHead(Head):
         return x
 
     def features(self, x: Tensor) -> Tensor:
-        """The value on the scale of the network."""
+        """The value on the scale on which the weight model reads it."""
         return self.reading(x).unsqueeze(0)
 
     def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
@@ -187,12 +189,12 @@ class PNNHead(Head):
         return kernels.log_prob(given.theta, points, given.low, given.high, self.hidden)
 
     def to_uniform(self, given: Given, x: Tensor) -> Tensor:
-        """Returns N(x); for an interval, N at its middle probability."""
+        """Returns N(x); for an interval, the mean of N at both ends."""
         points = self.points(x, given.low, given.high)
         return torch.stack([self._below(given, point) for point in points]).mean(0)
 
     def cdf(self, given: Given, x: Tensor) -> Tensor:
-        """Returns N at the point up to which the values ≤ x reach."""
+        """Returns P(X ≤ x)."""
         return self._below(given, self.upper(x, given.low, given.high))
 
     def _below(self, given: Given, point: Tensor) -> Tensor:

@@ -16,12 +16,12 @@ from nits.pnn.integers import Integers
 
 @dataclass(frozen=True)
 class Integer(PNNHead):
-    """A column of integers k, each an interval of width 1/scale around (k − shift)/scale under a PNN.
+    """Integers k: the PNN's mass of an interval of width 1/scale around (k − shift)/scale.
 
-    least, greatest: The integers there can be, both included; either may be infinite, as both are
-        by default.
-    shift, scale: A middle value and a spread of the column, which bring it to ordinary size.
-    hidden: Of the PNN; the paper's by default, see `Continuous`.
+    least, greatest: The first and the last possible integer; they may be infinite, and are by
+        default.
+    shift, scale: A location and a scale of the column, by which it is standardized.
+    hidden: Widths of the PNN's hidden layers; the paper's by default, see `Continuous`.
     """
 
     least: float = -math.inf
@@ -40,7 +40,7 @@ class Integer(PNNHead):
 
     @property
     def integers(self) -> Integers:
-        """Which integers there are, and where they lie on the scale of the PNN."""
+        """The possible integers, and where they lie on the scale of the PNN."""
         return Integers(self.least, self.greatest, self.shift, self.scale)
 
     @property
@@ -55,12 +55,12 @@ class Integer(PNNHead):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Integer heads with the same hidden layers and scale go together."""
+        """Integer heads with the same hidden layers, range and scale are evaluated together."""
         return ("integer", self.hidden, self.least, self.greatest, self.shift, self.scale)
 
     @property
     def discrete(self) -> bool:
-        """Whether values are whole numbers: they are."""
+        """Whether values are integers: they are."""
         return True
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
@@ -89,10 +89,10 @@ class Integer(PNNHead):
         return self.low, self.high
 
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> IntegerPNN:
-        """Returns the PNN with weights theta, seen through the integers."""
+        """Returns the distribution over the integers with weights theta."""
         return IntegerPNN(theta, self.integers, self.hidden)
 
     def initial(self, x: Tensor) -> Tensor:
-        """Returns weights that follow the quantiles of x, spread over the intervals."""
+        """Returns weights that follow the quantiles of x, spread over their intervals."""
         spread = (initial.spread_out(x) - 0.5 - self.shift) / self.scale
         return initial.from_quantiles(spread, self.hidden)

@@ -17,7 +17,7 @@ from nits.pnn.binned import QuantizedPNN
 class Quantized(PNNHead):
     """An integer column 0 … bins − 1: the probabilities of equal bins that tile [low, high].
 
-    hidden: Of the PNN; the paper's by default, see `Continuous`.
+    hidden: Widths of the PNN's hidden layers; the paper's by default, see `Continuous`.
     """
 
     low: float
@@ -35,12 +35,12 @@ class Quantized(PNNHead):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Quantized heads with the same hidden layers and bins go together."""
+        """Quantized heads with the same hidden layers and bins are evaluated together."""
         return ("quantized", self.hidden, self.bins)
 
     @property
     def discrete(self) -> bool:
-        """Whether values are whole numbers: they are."""
+        """Whether values are integers: they are."""
         return True
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
@@ -77,7 +77,7 @@ class Quantized(PNNHead):
         return QuantizedPNN(theta, low, high, self.bins, self.hidden)
 
     def initial(self, x: Tensor) -> Tensor:
-        """Returns weights that follow the quantiles of x, spread over the bins."""
+        """Returns weights that follow the quantiles of x, spread over their bins."""
         return initial.from_quantiles(
             self.low + (self.high - self.low) * (initial.spread_out(x) / self.bins), self.hidden
         )

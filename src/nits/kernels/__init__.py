@@ -1,4 +1,4 @@
-"""The one door through which many PNNs are evaluated: how is decided here and nowhere else.
+"""The one door through which PNNs are evaluated: only here is it decided which kernels do it.
 
 `log_prob`, `cdf` and `quantile` take the weights of g columns and N rows and use our own kernels in
 C++ (`native`), those of torch.compile (`compiled`, `compiled_quantile`) or plain tensor operations.
@@ -24,24 +24,24 @@ from nits.pnn import network, roots
 __all__ = ["Policy", "cdf", "current", "log_prob", "quantile", "using"]
 
 VARIABLE = "NITS_KERNELS"
-"""Environment variable that lists what may be used, such as `native,compiled`; `plain` for neither."""
+"""Environment variable that lists the kernels allowed, as `native,compiled`; `plain` for none."""
 
 NATIVE, COMPILED, PLAIN = "native", "compiled", "plain"
 
 PNNS_AT_ONCE = 8192
-"""How many PNNs plain operations evaluate side by side: enough to be quick, few enough for the cache."""
+"""PNNs that plain operations evaluate at once: enough to be fast, few enough for the cache."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What may be used, and what has been.
+    """Which kernels may be used, and which have been.
 
-    native: Whether our own kernels in C++ may.
-    compiled: Whether torch.compile's may, where our own cannot; None leaves it to `nits.fit`, which knows
-        whether there is enough work to be worth compiling.
-    training: Whether kernels may be used where gradients are recorded. They know the first derivative
-        in θ only, which is all that training needs.
-    ran: Names of what has evaluated PNNs under this policy.
+    native: Whether our own kernels in C++ may be used.
+    compiled: Whether torch.compile's kernels may be used where our own cannot; None leaves it to
+        `nits.fit`, which knows whether there is enough work for compiling to pay.
+    training: Whether kernels may be used while gradients are recorded. They provide only the first
+        derivative with respect to θ, which is all that training needs.
+    ran: Names of the kernels that have evaluated PNNs under this policy.
     """
 
     native: bool = True
@@ -51,7 +51,7 @@ class Policy:
 
     @property
     def applies(self) -> bool:
-        """Whether kernels may be used now: not in a graph that torch.compile or export is making."""
+        """Whether kernels may be used now: never while torch.compile or export traces a graph."""
         if torch.compiler.is_compiling():
             return False
         return self.training or not torch.is_grad_enabled()
@@ -61,7 +61,7 @@ _chosen: ContextVar[Policy | None] = ContextVar("nits_kernels", default=None)
 
 
 def current() -> Policy:
-    """Returns the policy of the innermost `using`, or else of the environment."""
+    """Returns the policy of the innermost `using`, or of the environment if there is none."""
     chosen = _chosen.get()
     return _from_environment() if chosen is None else chosen
 
@@ -70,9 +70,9 @@ def current() -> Policy:
 def using(
     *, native: bool | None = None, compiled: bool | None = None, training: bool | None = None
 ) -> Iterator[set[str]]:
-    """Sets the policy for a block of code in this thread; yields the names of what runs in it.
+    """Sets the policy for a block of code in this thread; yields the names of the kernels it ran.
 
-    What is not named stays as it is outside the block.
+    Arguments left out stay as they are outside the block.
     """
     named = {"native": native, "compiled": compiled, "training": training}
     changes = {name: value for name, value in named.items() if value is not None}
@@ -92,8 +92,8 @@ def _from_environment() -> Policy:
     unknown = names - {NATIVE, COMPILED, PLAIN}
     if unknown:
         raise ValueError(
-            f"{VARIABLE} must list {NATIVE}, {COMPILED} or {PLAIN}, but has {sorted(unknown)[0]!r}; "
-            f"{VARIABLE}={PLAIN} turns all kernels off."
+            f"{VARIABLE} must list {NATIVE}, {COMPILED} or {PLAIN}, but has "
+            f"{sorted(unknown)[0]!r}; {VARIABLE}={PLAIN} turns all kernels off."
         )
     return Policy(native=NATIVE in names, compiled=COMPILED in names)
 
@@ -105,7 +105,7 @@ def log_prob(
 
     theta: Weights, shape (g, P, N), or (P, N) for one column; N may be 1, the same for all rows.
     points: In the supports, shape (g, N) or (N,) each.
-    low, high: Ends of the supports, shape (g, 1), or such that they broadcast to the points.
+    low, high: Ends of the supports, shape (g, 1), or any shape that broadcasts to the points.
     """
     policy = current()
     if policy.applies and _is_block(theta, points, low):
@@ -120,12 +120,12 @@ def log_prob(
 
 
 def cdf(theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Tensor:
-    """Returns N(x), equation (4), for points x; shapes as those of `log_prob`."""
+    """Returns N(x), equation (4), for points x; shapes as in `log_prob`."""
     return _by_columns(_below, theta, (x,), low, high, hidden)
 
 
 def quantile(theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Tensor:
-    """Returns x with N(x) = u; shapes as those of `log_prob`. Differentiable if gradients are recorded."""
+    """Returns x with N(x) = u, differentiable while gradients are on; shapes as in `log_prob`."""
     policy = current()
     one_column = theta.dim() == 2 and u.dim() == 1 and low.numel() == 1
     if one_column and policy.applies and not torch.is_grad_enabled():
@@ -147,7 +147,7 @@ def _found(
     high: Tensor,
     hidden: tuple[int, ...],
 ) -> Tensor:
-    """Returns quantiles by a kernel; the roots that it leaves open are found by `roots`, which always does."""
+    """Returns quantiles by a kernel, and by `roots`, which never fails, where it found none."""
     theta = theta.expand(-1, len(u))
     inner = torch.where((u > 0) & (u < 1), u, 0.5)
     x, open_ = seek(theta, inner, low, high, hidden)
@@ -159,7 +159,7 @@ def _found(
 
 
 def _is_block(theta: Tensor, points: tuple[Tensor, ...], low: Tensor) -> bool:
-    """Returns whether kernels take these: several rows of columns, and no gradient in the points."""
+    """Returns whether kernels can take these: columns of several rows, points without gradients."""
     if theta.dim() != 3 or low.shape != (len(theta), 1):
         return False
     several = theta.shape[2] == points[0].shape[-1] > 1
@@ -182,7 +182,7 @@ def _by_columns(
     high: Tensor,
     hidden: Sequence[int],
 ) -> Tensor:
-    """Evaluates a few columns at a time, so that the PNNs at work stay in the cache."""
+    """Evaluates a few columns at a time, so that their weights stay in the cache."""
     if theta.dim() == 2:
         return function(network.normalized(theta, low, high, hidden), *points)
     size = max(1, PNNS_AT_ONCE // max(points[0].shape[-1], 1))

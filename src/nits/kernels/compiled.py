@@ -1,7 +1,7 @@
 """Log-probabilities through compiled kernels that return the value and its gradient in one sweep.
 
 The gradient of a log-probability with respect to θ is as large as θ itself and costs about as much
-as the value, so one kernel computes both, block by block while the block is in cache; the backward
+as the value, so one kernel computes both, while a block is in the cache; the backward
 pass is then a single product. Blocks have one shape whatever the batch, so that each kind of head
 is compiled once.
 """
@@ -22,14 +22,14 @@ from nits.pnn import network
 from nits.pnn.plain import Theta, sizes
 
 BLOCKS = ((32, 8), (8, 32), (2, 128), (2, 1024))
-"""Columns and rows per call: for a few rows, as images have them, for small and for large batches."""
+"""Columns and rows per call: for few rows, as with images, for small and for large batches."""
 
 Kernel = Callable[..., Any]
 
 
 @cache
 def available() -> bool:
-    """Returns whether a C++ compiler is installed; says so once if not."""
+    """Returns whether a C++ compiler is installed; warns once if there is none."""
     if any(shutil.which(name) for name in ("g++", "clang++", "c++", "cl")):
         return True
     warnings.warn(
@@ -44,7 +44,8 @@ def log_prob(
 ) -> Tensor:
     """Returns the log-probabilities of g columns, shape (g, N); differentiable in theta only.
 
-    theta: Weights, shape (g, P, N). points: One for a density, two for a mass, each of shape (g, N).
+    theta: Weights, shape (g, P, N).
+    points: One for a density, two for a mass, each of shape (g, N).
     low, high: Shapes (g, 1).
     """
     return _Columns.apply(theta, points, low, high, hidden)  # type: ignore[no-untyped-call, no-any-return]
@@ -100,7 +101,7 @@ class Inputs(NamedTuple):
 
 
 def _places(columns: int, n: int) -> Iterator[tuple[slice, slice, int]]:
-    """Yields a few columns and blocks of rows; the last few columns may overlap with those before."""
+    """Yields columns, rows and size of each block; the last columns may overlap the ones before."""
     *few, small, large = BLOCKS
     fitting = [block for block in few if n <= block[1]]
     width, size = fitting[0] if fitting else small if n < large[1] // 2 else large

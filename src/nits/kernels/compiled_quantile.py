@@ -1,8 +1,9 @@
 """Quantiles of many PNNs through one compiled kernel, for sampling at about the cost of scoring.
 
-The kernel takes a few Newton steps in the coordinate of (12) and a plain one, for a block of PNNs
-at once. It can go on from where it left off. Roots still open after the first call are few: they
-are gathered into blocks of their own; what resists that as well is left to `nits.pnn.roots`.
+The kernel takes a few Newton steps in the coordinate of (12), then one in x, for a block of PNNs
+at once, and can continue a search. The few roots not found by the first call are gathered into
+blocks of their own for the next; those that the last call does not find are left to
+`nits.pnn.roots`.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from torch import Tensor
 from nits.pnn import network, roots
 
 BLOCK, SMALL = 512, 64
-"""PNNs per call: enough to be quick, and few for what is left over. Each size is compiled once."""
+"""PNNs per call: many to be fast, few for the remaining roots. Each size is compiled once."""
 
 STEPS = 5
 """Newton steps per call: enough for 98 roots of 100."""
 
 CALLS = 4
-"""How often a root may be taken up again."""
+"""Most calls for one root."""
 
 FURTHEST = 200.0
-"""The end of a finite support lies at y = ±∞; here the point is that end to rounding."""
+"""The ends of a finite support lie at y = ±∞; at this |y| a point equals the end to rounding."""
 
 Kernel = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
@@ -33,7 +34,7 @@ Kernel = Callable[..., tuple[Tensor, Tensor, Tensor]]
 def quantile(
     theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """Returns x with N(x) = u, and which are not found, for u between 0 and 1, shape (N,).
+    """Returns x with N(x) = u, and which were not found, for u between 0 and 1, shape (N,).
 
     theta: Weights, shape (P, N). Nothing is recorded for gradients.
     """
@@ -55,7 +56,8 @@ def _seek(
     theta: Tensor, u: Tensor, state: Tensor, ends: tuple[Tensor, Tensor], hidden: tuple[int, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Runs the kernel block by block; returns x, the state, and which roots are still open."""
-    run, size = _kernel(hidden), BLOCK if len(u) > BLOCK // 2 else SMALL
+    run = _kernel(hidden)
+    size = BLOCK if len(u) > BLOCK // 2 else SMALL
     starts = range(0, len(u), size)
     found = [
         run(*(_block(t[..., i : i + size], size) for t in (theta, u, state)), *ends) for i in starts
@@ -67,7 +69,7 @@ def _seek(
 
 
 def _block(x: Tensor, size: int) -> Tensor:
-    """Returns x, shape (*, N), as two halves of a block, one per core, filled up with the last entry."""
+    """Returns x, shape (*, N), padded with its last entry, as two halves, one for each core."""
     short = size - x.shape[-1]
     if short:
         x = torch.cat([x, x[..., -1:].expand(*x.shape[:-1], short)], -1)

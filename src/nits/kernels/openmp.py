@@ -1,4 +1,4 @@
-"""The OpenMP library that torch has loaded: its threads are the ones that our own kernels share."""
+"""The OpenMP library that torch has loaded, whose threads our own kernels share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch  # noqa: F401  (which loads it)
 
 @cache
 def path() -> str | None:
-    """Returns where torch's GNU OpenMP library lies, or None where there is none, as outside Linux."""
+    """Returns the path of torch's GNU OpenMP library; None if there is none, as outside Linux."""
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:

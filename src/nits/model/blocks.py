@@ -1,4 +1,4 @@
-"""The one plan for cutting a table: groups of columns of one kind, a few columns and some rows at a time."""
+"""The one plan for cutting a table into chunks of rows and groups of columns of one kind."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import NamedTuple
 from nits.heads.head import Head
 
 CHUNK_BYTES = 2**27
-"""What the weights of one chunk of rows may take where no gradient is recorded."""
+"""Most bytes of the weights of one chunk of rows where no gradient is recorded."""
 
 FEWEST_ROWS = 64
-"""Rows of a chunk at the least: products with fewer are slow."""
+"""Least number of rows of a chunk: matrix products with fewer are slow."""
 
 WHOLE_BLOCKS = 1024
-"""Chunks are multiples of this many rows where they are larger: kernels take as many at once."""
+"""Larger chunks are multiples of this number of rows, which kernels take at once."""
 
 PIECE_BYTES = 2**22
-"""What the weights of a piece of a group may take: they are written and read again in the cache."""
+"""Most bytes of the weights of a piece of a group: they are read while still in the cache."""
 
 WIDTHS = (32, 8, 2)
-"""Columns that compiled kernels take at once: a piece has a multiple of one of these, the last more."""
+"""Columns per call of compiled kernels: every piece but the last has a multiple of one of them."""
 
 
 class Group(NamedTuple):
-    """Neighbouring columns of one kind, at these positions, with so many weights in all."""
+    """Neighbouring columns of one kind: their head, positions, and total number of weights."""
 
     head: Head
     columns: slice
@@ -33,7 +33,7 @@ class Group(NamedTuple):
 
 
 def groups(heads: Sequence[Head]) -> Iterator[Group]:
-    """Yields the groups of columns in their order."""
+    """Yields the groups of columns in order."""
     start = 0
     for i, head in enumerate(heads):
         if i + 1 == len(heads) or not _alike(head, heads[i + 1]):
@@ -48,7 +48,7 @@ def _alike(head: Head, other: Head) -> bool:
 
 
 def pieces(whole: Sequence[Group], row_bytes: int) -> Iterator[Group]:
-    """Cuts groups into a few columns each; `row_bytes` is what one weight of all rows takes."""
+    """Cuts groups into a few columns each; `row_bytes` are the bytes of one weight of all rows."""
     for head, columns, weights in whole:
         start, stop = columns.start, columns.stop
         per_column = weights // (stop - start)
@@ -60,6 +60,6 @@ def pieces(whole: Sequence[Group], row_bytes: int) -> Iterator[Group]:
 
 
 def rows_at_once(row_bytes: int) -> int:
-    """Returns how many rows a chunk has; `row_bytes` is what the weights of one row take."""
+    """Returns the number of rows of a chunk; `row_bytes` are the bytes of one row's weights."""
     fitting = max(FEWEST_ROWS, CHUNK_BYTES // row_bytes)
     return fitting - fitting % min(fitting, WHOLE_BLOCKS)

@@ -1,4 +1,4 @@
-"""What every joint density does, whatever it is made of: score rows, draw them, and turn them into uniform numbers."""
+"""What every joint density does: score rows, sample them, and map them to uniform numbers."""
 
 from __future__ import annotations
 
@@ -48,55 +48,55 @@ class Density(nn.Module, ABC):
     @property
     @abstractmethod
     def like(self) -> Tensor:
-        """A tensor of the dtype and on the device of the numbers that go in and come out."""
+        """A tensor with the dtype and the device of inputs and outputs."""
 
     @property
     @abstractmethod
     def weights_per_row(self) -> int:
-        """How many PNN weights are evaluated for a row: what scoring it costs."""
+        """Number of PNN weights evaluated for a row: the cost of scoring it."""
 
     @property
     @abstractmethod
     def stepped_at_once(self) -> int:
-        """How many rows `steps` can hold the state of; more are drawn in turns."""
+        """Most rows that `steps` has memory for; `sample` draws more in turns."""
 
     @property
     def optional(self) -> Tensor:
-        """Which columns may be missing, NaN, shape (D,)."""
+        """Which columns may have missing values, NaN, shape (D,)."""
         return torch.tensor([head.optional for head in self.heads], device=self.like.device)
 
     def is_real(self, column: int) -> bool:
-        """Returns whether a column has a density everywhere, which a constant one would make infinite."""
+        """Returns whether a column has a density everywhere, unbounded if it is constant."""
         return isinstance(self.heads[column], Continuous)
 
     @abstractmethod
     def log_prob_per_column(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
     ) -> Tensor:
-        """Returns each column's share of log ν(x), shape (N, D), columns as in x; 0 where it is missing."""
+        """Returns each column's term of log ν(x), shape (N, D), columns as in x; 0 if missing."""
 
     @abstractmethod
     def conditionals(self, x: Tensor, context: Tensor | None = None) -> list[Distribution]:
-        """Returns the distribution of every column given the columns modelled before it, N rows each."""
+        """Returns the distribution of each column given those modelled before it, for N rows."""
 
     @abstractmethod
     def to_uniform(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns u, shape (N, D), with u_i = P(X_i ≤ x_i | columns before): the Rosenblatt transform."""
+        """Returns the Rosenblatt transform u, shape (N, D): u_i = P(X_i ≤ x_i | columns before)."""
 
     @abstractmethod
     def steps(self, n: int, context: Tensor | None = None) -> Steps:
-        """Starts to go through n rows column by column, in the order in which they are modelled."""
+        """Starts n rows, whose columns are then scored or drawn one by one in modelling order."""
 
     @abstractmethod
     def possible(self, x: Tensor) -> Tensor:
-        """Returns which rows x, shape (N, D), lie in the support, shape (N,), whatever the weights."""
+        """Returns which rows x, shape (N, D), lie in the support, shape (N,), for any weights."""
 
     @abstractmethod
     def start_from(self, x: Tensor) -> None:
-        """Sets the weights to where training on rows like x, shape (N, D), starts."""
+        """Sets the weights from which training on rows like x, shape (N, D), starts."""
 
     def reseed(self, seed: int) -> None:
-        """Starts what is random in `log_prob` anew: nothing is, but for noise that a density adds."""
+        """Seeds the noise that `log_prob` of some densities adds; others have none."""
 
     def log_prob(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
@@ -104,18 +104,19 @@ class Density(nn.Module, ABC):
         """Returns log ν(x) in nats for rows x, shape (N, D): −inf outside the support, NaN for NaN.
 
         A value of an optional column may be missing, NaN: the density is then that of the others.
-        withheld: Entries of optional columns, shape (N, D), that later columns take for missing.
+
+        withheld: Entries of optional columns, shape (N, D), that later columns read as missing.
         """
         return self.log_prob_per_column(x, context, withheld).sum(-1)
 
     def forward(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
     ) -> Tensor:
-        """Returns `log_prob`: so that hooks, data-parallel training and torch.compile work."""
+        """Returns `log_prob`, so that hooks, data-parallel training and torch.compile work."""
         return self.log_prob(x, context, withheld)
 
     def from_uniform(self, u: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns x with to_uniform(x) = u; if u requires gradients they flow, for D evaluations."""
+        """Returns x with to_uniform(x) = u. Gradients with respect to u cost D evaluations."""
         u, context = self._checked(checks.probability(checks.real("u", u)), context)
         with torch.set_grad_enabled(u.requires_grad and torch.is_grad_enabled()):
             return self._inverse(u, context, torch.full_like(u, torch.nan))
@@ -149,7 +150,7 @@ class Density(nn.Module, ABC):
         quasi: bool = False,
         given: Tensor | None = None,
     ) -> Tensor:
-        """Draws n rows that carry gradients to the weights, for D evaluations; see `sample`."""
+        """Draws n rows that carry gradients to the weights, at D evaluations; see `sample`."""
         checks.positive("n", n)
         draw = quasi_uniform if quasi else uniform
         source = private_generator(generator, self.like.device)
@@ -165,7 +166,7 @@ class Density(nn.Module, ABC):
 
     @abstractmethod
     def description(self) -> dict[str, Any]:
-        """Returns what `described` makes the same density from, weights aside, as JSON can hold it."""
+        """Returns what `described` builds the density from, without its weights, ready for JSON."""
 
     @classmethod
     @abstractmethod
@@ -184,7 +185,7 @@ class Density(nn.Module, ABC):
         return x, checks.context(context, len(x), self.context_features, self.like)
 
     def _inverse(self, u: Tensor, context: Tensor | None, given: Tensor) -> Tensor:
-        """Returns rows at probabilities u, but for the values that are given, those that are not NaN."""
+        """Returns rows at probabilities u, except for the given values, those that are not NaN."""
         size = len(u) if torch.is_grad_enabled() else self.stepped_at_once
         parts = [u.new_empty(0, self.columns)]
         for some in slices(len(u), max(size, 1)):

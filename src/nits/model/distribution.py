@@ -17,7 +17,7 @@ Draw = Callable[[int, Tensor | None, Seed], Tensor]
 
 
 class Density(Protocol):
-    """What a joint density must have: columns described by heads, log-densities of rows, and samples."""
+    """What a joint density must have: heads that describe its columns, log_prob and samples."""
 
     @property
     def columns(self) -> int:
@@ -28,7 +28,7 @@ class Density(Protocol):
         """What each column is."""
 
     def log_prob(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns log ν(x), shape (N,), for rows x, shape (N, D), and their context, shape (N, C)."""
+        """Returns log ν(x), shape (N,), of rows x, shape (N, D), given a context, shape (N, C)."""
 
     def sample(self, n: int, context: Tensor | None = None, generator: Seed = None) -> Tensor:
         """Draws n rows, shape (n, D)."""
@@ -45,7 +45,8 @@ class JointDistribution(Distribution):
     """
 
     def __init__(self, density: Density, context: Tensor | None = None) -> None:
-        self.density, self.context = density, context
+        self.density = density
+        self.context = context
         batch = torch.Size() if context is None else context.shape[:-1]
         super().__init__(batch, torch.Size((density.columns,)), validate_args=False)
 
@@ -62,7 +63,7 @@ class JointDistribution(Distribution):
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
-        """Whether samples carry gradients: if those of every column do."""
+        """Whether samples carry gradients: only if those of every column do."""
         return all(column.has_rsample for column in self._columns())
 
     def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> JointDistribution:
@@ -73,7 +74,7 @@ class JointDistribution(Distribution):
         return new
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns log ν(x) in nats, shape (*sample, *batch), for rows x, shape (*sample, *batch, D)."""
+        """Returns log ν(x) in nats, shape (*sample, *batch), of x, shape (*sample, *batch, D)."""
         if not isinstance(value, Tensor) or value.shape[-1:] != self.event_shape:
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(
@@ -96,8 +97,8 @@ class JointDistribution(Distribution):
         """Draws rows that carry gradients to the weights and the context; see `sample`."""
         if not self.has_rsample:
             raise NotImplementedError(
-                "samples of discrete columns carry no gradients, but this density has such columns; "
-                "use sample."
+                "rsample needs continuous columns, but this density has discrete ones, which carry "
+                "no gradients; use sample."
             )
         return self._drawn(self.density.rsample, sample_shape, generator)
 
@@ -114,7 +115,7 @@ class JointDistribution(Distribution):
         return None if context is None else context.reshape(-1, context.shape[-1])
 
     def _columns(self) -> list[Distribution]:
-        """A distribution of each column's kind: what supports it has and whether it is continuous."""
+        """Returns a distribution of each column's kind, to read its support and has_rsample."""
         return [
             head.distribution(torch.zeros(head.weights), head.low, head.high)
             for head in self.density.heads

@@ -1,4 +1,4 @@
-"""The ends of the columns' supports, kept to the last digit whatever dtype and device a model moves to."""
+"""The ends of the columns' supports, exact in whatever dtype a model is converted to."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Ends(nn.Module):
         self._set()
 
     def _set(self) -> None:
-        """Sets both buffers from the heads' own numbers, in the dtype and on the device they have."""
+        """Sets both buffers to the heads' numbers, in the buffers' dtype and on their device."""
         for name in ("low", "high"):
             old: Tensor = getattr(self, name)
             ends = [[float(getattr(head, name))] for head in self.heads]
             setattr(self, name, torch.tensor(ends, dtype=old.dtype, device=old.device))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Moves and converts as modules do; float32 ends made float64 get the digits they lacked."""
+        """Moves and converts the ends; from float32 to float64 they regain their lost digits."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._set()
         return self

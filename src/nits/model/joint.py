@@ -2,8 +2,8 @@
 
     ν(x_1 … x_D) = Π_i ν_{θ_i}(x_i),    θ_i = W(x_1 … x_{i−1}, context)                      (15)
 
-A head says what a column is and evaluates ν_{θ_i}; `Reading` makes what the weight model W reads of
-the columns before; `blocks` cuts rows and columns into parts that fit the cache.
+A head says what a column is and evaluates ν_{θ_i}; `Reading` makes the features of the columns
+before that the weight model W reads; `blocks` cuts rows and columns into parts that fit the cache.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from nits.weights.activations import Activation
 
 
 class NITS(Density):
-    """An exact joint density: one head per column, and a weight model that reads the columns before.
+    """An exact joint density: a head per column, and a weight model that reads the columns before.
 
-    heads: One per column, or an int for that many real columns.
+    heads: One per column, or the number of columns if all are real.
     weights: A weight model made for these heads, in the order in which they are modelled.
-    order: Columns in the order in which they are modelled; as given by default.
+    order: Columns in the order in which they are modelled; that of the heads by default.
     """
 
     _order: Tensor
@@ -95,9 +95,9 @@ class NITS(Density):
         context: int = 0,
         present: Tensor | None = None,
     ) -> Self:
-        """Returns NITS-CONV for images of C × H × W as rows (`nits.images.to_rows`); 8-bit by default.
+        """Returns NITS-CONV for C × H × W images as rows (`nits.images.to_rows`), 8-bit by default.
 
-        present: Which pixels there are, shape (H, W), if not all.
+        present: Which pixels are modelled, shape (H, W); all by default.
         """
         head = head or Quantized(0.0, 1.0, 256)
         count = shape[0] * (shape[1] * shape[2] if present is None else int(present.sum()))
@@ -117,34 +117,34 @@ class NITS(Density):
 
     @property
     def like(self) -> Tensor:
-        """A tensor of the dtype and on the device of the numbers that go in and come out."""
+        """A tensor with the dtype and the device of inputs and outputs."""
         return self.ends.low
 
     @property
     def weights_per_row(self) -> int:
-        """How many PNN weights are evaluated for a row."""
+        """Number of PNN weights evaluated for a row."""
         return sum(self.weights.outputs)
 
     @property
     def stepped_at_once(self) -> int:
-        """How many rows the weight model's stepper can hold the state of."""
+        """Most rows that the weight model's stepper has memory for."""
         return self.weights.sampled_at_once
 
     def log_prob_per_column(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
     ) -> Tensor:
-        """Returns each column's share of log ν(x), shape (N, D), columns as in x; 0 where it is missing."""
+        """Returns each column's term of log ν(x), shape (N, D), columns as in x; 0 if missing."""
         x, context = self._checked(x, context)
         seen = x if withheld is None else x.masked_fill(withheld, torch.nan)
         return self._by_rows(self._log_prob, x, seen, context)
 
     def _log_prob(self, values: Tensor, seen: Tensor, context: Tensor | None) -> Tensor:
-        """The factors of (15), of values in modelling order, shape (D, N), and what is read of them."""
+        """Returns the logarithms of the factors of (15), for values in modelling order, (D, N)."""
         factors = self._factors(values, seen, context)
         return torch.cat([head.log_prob(given, x) for head, given, x in factors])
 
     def to_uniform(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns u, shape (N, D), with u_i = P(X_i ≤ x_i | columns before): the Rosenblatt transform."""
+        """Returns the Rosenblatt transform u, shape (N, D): u_i = P(X_i ≤ x_i | columns before)."""
         x, context = self._checked(x, context)
         return self._by_rows(self._to_uniform, x, x, context)
 
@@ -153,7 +153,7 @@ class NITS(Density):
         return torch.cat([head.to_uniform(given, x) for head, given, x in factors])
 
     def conditionals(self, x: Tensor, context: Tensor | None = None) -> list[Distribution]:
-        """Returns the distribution of every column given the columns modelled before it, N rows each."""
+        """Returns the distribution of each column given those modelled before it, for N rows."""
         x, context = self._checked(x, context)
         context = None if context is None else context.t()
         theta: Tensor = self.weights(self.reading(x.t()[self.order]), context)
@@ -163,9 +163,9 @@ class NITS(Density):
         return [found[i] for i in self.order.argsort().tolist()]
 
     def steps(self, n: int, context: Tensor | None = None) -> HeadSteps:
-        """Starts to go through n rows column by column; the network is evaluated once in all.
+        """Starts n rows; all columns together cost about one evaluation of the network.
 
-        Where gradients are recorded it is evaluated once per column, which autograd can follow.
+        Where gradients are recorded, each column costs one, which autograd can follow.
         """
         context = None if context is None else context.t()
         if torch.is_grad_enabled():
@@ -175,7 +175,7 @@ class NITS(Density):
         return HeadSteps(self.ordered, self.ends, self.reading, self.weights.stepper(n, context))
 
     def possible(self, x: Tensor) -> Tensor:
-        """Returns which rows x, shape (N, D), lie in the support, shape (N,), whatever the weights."""
+        """Returns which rows x, shape (N, D), lie in the support, shape (N,), for any weights."""
         values = x.t()[self.order]
         parts = [
             group.head.possible(
@@ -187,14 +187,14 @@ class NITS(Density):
         return (torch.cat(parts) | missing).all(0)
 
     def start_from(self, x: Tensor) -> None:
-        """Puts the knots at quantiles of rows x, shape (N, D), and the weights where training starts."""
+        """Puts the knots at quantiles of rows x, shape (N, D), and sets the initial weights."""
         values = x.t()[self.order]
         self.reading.start_at(values)
         with torch.no_grad():
             self.weights.start_from(self.ordered, values, self.reading)
 
     def description(self) -> dict[str, Any]:
-        """Returns heads, order and the sizes of the weight model, as JSON can hold them."""
+        """Returns heads, order and the sizes of the weight model, ready for JSON."""
         return {
             "kind": "nits",
             "heads": heads_to_json.described(self.heads),
@@ -212,14 +212,14 @@ class NITS(Density):
     def forward(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
     ) -> Tensor:
-        """Returns `log_prob` of rows that have been checked: what training calls."""
+        """Returns `log_prob` without checking the rows, for training."""
         seen = x if withheld is None else x.masked_fill(withheld, torch.nan)
         return self._by_rows(self._log_prob, x, seen, context).sum(-1)
 
     def _by_rows(
         self, function: Callable[..., Tensor], x: Tensor, seen: Tensor, context: Tensor | None
     ) -> Tensor:
-        """Applies a function of columns, shape (D, N), to rows: all, or some at a time if unrecorded."""
+        """Applies a function of columns to all rows, or to chunks where no gradient is recorded."""
         if torch.is_grad_enabled() or not len(x):
             return self._by_columns(function, x, seen, context)
         parts = []
@@ -231,7 +231,7 @@ class NITS(Density):
     def _by_columns(
         self, function: Callable[..., Tensor], x: Tensor, seen: Tensor, context: Tensor | None
     ) -> Tensor:
-        """Turns rows, shape (N, D), into columns in modelling order for a function, and back."""
+        """Applies a function of columns in modelling order, shape (D, N), to rows, shape (N, D)."""
         about = None if context is None else context.t()
         found = function(x.t()[self.order], seen.t()[self.order], about)
         return found[self.order.argsort()].t()

@@ -1,4 +1,4 @@
-"""Mixtures of one-dimensional distributions: their quantiles are found by bisection over the numbers there are."""
+"""Mixtures of one-dimensional distributions, with quantiles by bisection over the floats."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INTEGERS = {torch.float32: torch.int32, torch.float64: torch.int64}
 class MixedSteps(Steps):
     """The next column of a mixture, equation (26).
 
-    members: Their steps.
+    members: The steps of the K members.
     log_weights: log w_k of the rows, shape (K, N).
     """
 
@@ -42,7 +42,7 @@ class MixedSteps(Steps):
         return log_sum(self._joint(x))
 
     def cdf(self, x: Tensor) -> Tensor:
-        """Returns the mean of the members' distribution functions."""
+        """Returns the weighted mean of the members' distribution functions."""
         parts = torch.stack([member.cdf(x) for member in self.members])
         return (self.log_weights.exp() * parts).sum(0)
 
@@ -65,7 +65,7 @@ class MixedSteps(Steps):
         return torch.stack([member.has_mass(x) for member in self.members]).any(0)
 
     def feed(self, x: Tensor) -> None:
-        """Takes the values of the column, which tell which members are the likelier."""
+        """Takes the values of the column, which change the members' weights by Bayes' rule."""
         joint = self._joint(x)
         told = torch.where((joint == -torch.inf).all(0), self.log_weights, joint)
         self.log_weights = told.log_softmax(0)
@@ -93,7 +93,7 @@ class MixedDistribution(Distribution):
 
     @property
     def support(self) -> Any:
-        """That of the first: members describe the same column."""
+        """That of the first member: all describe the same column."""
         return self.parts[0].support
 
     def expand(self, batch_shape: Any, _instance: Distribution | None = None) -> MixedDistribution:
@@ -182,16 +182,16 @@ class MixedDistribution(Distribution):
 
 
 def log_sum(parts: Tensor) -> Tensor:
-    """Returns log Σ_k exp(parts), shape (K, *) to (*); of nothing but −inf it is that, with gradient 0."""
+    """Returns log Σ_k exp(parts), shape (K, *) to (*); if all are −inf, −inf with gradient 0."""
     none = (parts == -torch.inf).all(0)
     return parts.masked_fill(none, 0.0).logsumexp(0).masked_fill(none, -torch.inf)
 
 
 def least(cdf: Function, u: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Returns the least number x in [low, high] with cdf(x) ≥ u, by bisection over floating-point numbers.
+    """Returns the least float x in [low, high] with cdf(x) ≥ u, by bisection.
 
-    The numbers between two floats are halved by counting them, so 32 steps, or 64 in float64, find
-    the very number: a grid's or an atom's as well as one of a continuum.
+    Each step halves the number of floats that are left, so 32 steps, or 64 in float64, find x
+    exactly, whether it is an integer, an atom or any other number.
     """
     kind = INTEGERS[u.dtype]
     left, right = ranked(low, kind) - 1, ranked(high, kind)

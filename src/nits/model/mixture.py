@@ -1,9 +1,9 @@
-"""A mixture of joint densities: several models of the same columns, such as those of several seeds.
+"""A mixture of joint densities: several models of the same columns, such as one per seed.
 
     ν(x) = Σ_k w_k ν_k(x)                                                                    (16)
 
-Where all members model the columns in one order, each conditional is a mixture too, whose weights
-follow from the columns before,
+Where all members model the columns in the same order, each conditional is a mixture too, whose
+weights depend on the columns before:
 
     ν(x_i | x_<i) = Σ_k w_k(x_<i) ν_k(x_i | x_<i),    w_k(x_<i) ∝ w_k Π_{j<i} ν_k(x_j | x_<j)  (26)
 """
@@ -28,7 +28,7 @@ class Mixture(Density):
     """Equation (16): an average of exact densities is an exact density.
 
     models: Densities of the same columns.
-    weights: A share for each, positive; equal ones by default. They are made to sum to one.
+    weights: A positive number for each, equal by default. They are normalized to sum to one.
     """
 
     logits: Tensor
@@ -43,7 +43,7 @@ class Mixture(Density):
 
     @property
     def log_weights(self) -> Tensor:
-        """Log w_k, shape (K,), normalized in the dtype that the mixture has."""
+        """Log w_k, shape (K,), normalized in the dtype of the mixture."""
         return self.logits.log_softmax(0)
 
     @property
@@ -62,24 +62,24 @@ class Mixture(Density):
         first, *others = (member.order for member in self.members)
         if not all(torch.equal(first, other) for other in others):
             raise ValueError(
-                "the members of a mixture must model the columns in one order for this, "
-                "but they have several; log_prob and sample need none."
+                "the members of a mixture must model the columns in the same order for this, "
+                "but their orders differ; use log_prob, or sample without given or quasi."
             )
         return first
 
     @property
     def like(self) -> Tensor:
-        """A tensor of the dtype and on the device of the numbers that go in and come out."""
+        """A tensor with the dtype and the device of inputs and outputs."""
         return self.members[0].like
 
     @property
     def weights_per_row(self) -> int:
-        """How many PNN weights are evaluated for a row."""
+        """Number of PNN weights evaluated for a row."""
         return sum(member.weights_per_row for member in self.members)
 
     @property
     def stepped_at_once(self) -> int:
-        """How many rows `steps` can hold the state of."""
+        """Most rows that `steps` has memory for."""
         return min(member.stepped_at_once for member in self.members)
 
     def log_prob(
@@ -92,16 +92,16 @@ class Mixture(Density):
     def log_prob_per_column(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
     ) -> Tensor:
-        """Returns each column's share of log ν(x), shape (N, D), by equation (26)."""
+        """Returns each column's term of log ν(x), shape (N, D), by equation (26)."""
         parts = [member.log_prob_per_column(x, context, withheld) for member in self.members]
         shares, before = self._with_weights(torch.stack(parts))
         found = log_sum(shares + before)
         return found[:, self.order.argsort()]
 
     def _with_weights(self, shares: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the members' shares and the logarithms of w_k(x_<i), (26), both in modelling order.
+        """Returns the members' terms and log w_k(x_<i), equation (26), both in modelling order.
 
-        shares: Of the members, shape (K, N, D), columns as in x.
+        shares: The members' terms of log ν_k(x), shape (K, N, D), columns as in x.
         """
         ordered = shares[:, :, self.order]
         sums = torch.cat([torch.zeros_like(ordered[:, :, :1]), ordered.cumsum(2)[:, :, :-1]], 2)
@@ -112,25 +112,25 @@ class Mixture(Density):
         return ordered, sums.log_softmax(0)
 
     def _weights(self, x: Tensor, context: Tensor | None) -> Tensor:
-        """Returns the logarithms of w_k(x_<i), shape (K, N, D), columns as in x."""
+        """Returns log w_k(x_<i), shape (K, N, D), columns as in x."""
         parts = [member.log_prob_per_column(x, context) for member in self.members]
         return self._with_weights(torch.stack(parts))[1][:, :, self.order.argsort()]
 
     def conditionals(self, x: Tensor, context: Tensor | None = None) -> list[Distribution]:
-        """Returns the distribution of every column given the columns modelled before it, N rows each."""
+        """Returns the distribution of each column given those modelled before it, for N rows."""
         weights = self._weights(x, context)
         each = [member.conditionals(x, context) for member in self.members]
         columns = zip(*each, weights.unbind(2), strict=True)
         return [MixedDistribution(list(parts), about) for *parts, about in columns]
 
     def to_uniform(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns u, shape (N, D), with u_i = P(X_i ≤ x_i | columns before): the Rosenblatt transform."""
+        """Returns the Rosenblatt transform u, shape (N, D): u_i = P(X_i ≤ x_i | columns before)."""
         weights = self._weights(x, context)
         parts = [member.to_uniform(x, context) for member in self.members]
         return (weights.exp() * torch.stack(parts)).sum(0).clamp(0, 1)
 
     def steps(self, n: int, context: Tensor | None = None) -> MixedSteps:
-        """Starts to go through n rows column by column."""
+        """Starts n rows, column by column."""
         return MixedSteps(
             [member.steps(n, context) for member in self.members],
             self.log_weights.unsqueeze(1).expand(-1, n),
@@ -141,17 +141,17 @@ class Mixture(Density):
         return torch.stack([member.possible(x) for member in self.members]).any(0)
 
     def start_from(self, x: Tensor) -> None:
-        """Sets the members' weights to where training on rows like x starts."""
+        """Sets the members' weights from which training on rows like x starts."""
         for member in self.members:
             member.start_from(x)
 
     def reseed(self, seed: int) -> None:
-        """Starts the members' noise anew."""
+        """Seeds the members' noise."""
         for member in self.members:
             member.reseed(seed)
 
     def description(self) -> dict[str, Any]:
-        """Returns those of the members; their weights are a tensor."""
+        """Returns the members' descriptions; the mixture weights are saved as a tensor."""
         return {"kind": "mixture", "members": [member.description() for member in self.members]}
 
     @classmethod
@@ -168,7 +168,7 @@ class Mixture(Density):
         quasi: bool = False,
         given: Tensor | None = None,
     ) -> Tensor:
-        """Draws n rows, shape (n, D), each from a member drawn by its weight; see `Density.sample`."""
+        """Draws n rows, shape (n, D), each from a random member; see `Density.sample`."""
         if quasi:
             return super().sample(n, context, generator, quasi=True, given=given)
         checks.positive("n", n)
@@ -186,7 +186,7 @@ class Mixture(Density):
         return rows
 
     def _shares(self, n: int, context: Tensor | None, given: Tensor | None) -> Tensor:
-        """Returns the members' weights for each row, shape (n, K): w_k(x_<i) after the given columns."""
+        """Returns w_k(x_<i), where x_<i are the given columns of each row, shape (n, K)."""
         if given is None:
             return self.log_weights.exp().expand(n, -1)
         checks.given(given, given, self.order, self.like)

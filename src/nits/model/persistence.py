@@ -1,6 +1,6 @@
-"""A joint density as one file, in the layout of `nits.model.storage`: a description, and tensors.
+"""A joint density as one file, a description and tensors, in the layout of `nits.model.storage`.
 
-Masked matrices are kept without the entries that their masks make zero.
+Of masked matrices only the entries that the masks keep are stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS = {
     "whitened": "nits.model.whitened.Whitened",
     "dequantized": "nits.images.dequantized.Dequantized",
 }
-"""Where the densities that a file can hold are defined, by the names that files have for them."""
+"""The classes of densities that a file can hold, by the names used in files."""
 
 
 def save(density: Density, path: str | Path, *, half: bool = False) -> None:
@@ -64,9 +64,12 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> Density:
 
 
 def built(about: dict[str, Any]) -> Density:
-    """Returns a density as described, with weights yet to be loaded."""
+    """Returns a density as described, with initial weights."""
     if about.get("kind") not in KINDS:
-        raise ValueError(f"there is no density {about.get('kind')!r}; install a newer nits.")
+        raise ValueError(
+            f"kind must be one of {', '.join(KINDS)}, but is {about.get('kind')!r}; "
+            "install a newer nits."
+        )
     place, _, name = KINDS[about["kind"]].rpartition(".")
     found: Density = getattr(import_module(place), name).described(about)
     return found

@@ -1,8 +1,8 @@
-"""What the weight model reads of each column: the value, hat functions of it, whether it is missing.
+"""The features of each column that the weight model reads: value, hats, and whether it is missing.
 
-A hat is 1 at its own knot, 0 at the neighbouring knots and beyond, and straight in between. With
-knots at quantiles the network sees where a value stands in its column however the column is spread:
-in a narrow spike two values that differ by a thousandth of the range may fall under different hats.
+A hat is 1 at its own knot, 0 at the neighbouring knots and beyond, and linear in between. With
+knots at quantiles the network sees the rank of a value in its column, whatever the distribution: in
+a narrow spike, values that differ by a thousandth of the range may lie under different hats.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from nits.heads import Head
 from nits.pnn import initial
 
 LEAST_GAP = 1e-6
-"""Least gap between knots, as a share of their range: where knots coincide the hats have a step."""
+"""Least gap between knots, as a fraction of their range: hats step where knots coincide."""
 
 UNTRAINED = 3.0
-"""Knots lie in [−3, 3] where the support is infinite, as far as it allows, until data say where."""
+"""Before training, knots lie in [−3, 3] if the support is infinite, or as near as it allows."""
 
 
 class Reading(nn.Module):
-    """The features of D columns, in the order in which they are modelled, and the knots of their hats."""
+    """The features of D columns in modelling order, and the knots of their hats."""
 
     knots: Tensor
 
@@ -51,7 +51,8 @@ class Reading(nn.Module):
         knots = self._split_knots()
         parts = []
         for group in self.groups:
-            head, here = self.heads[group[0]], values[group[0] : group[-1] + 1]
+            head = self.heads[group[0]]
+            here = values[group[0] : group[-1] + 1]
             found = _features(head, here, torch.stack([knots[i] for i in group]))
             parts.append(found.movedim(0, 1).flatten(0, 1))
         return torch.cat(parts)
@@ -61,14 +62,14 @@ class Reading(nn.Module):
         return _features(self.heads[position], values, self._split_knots()[position])
 
     def start_at(self, values: Iterable[Tensor]) -> None:
-        """Puts the knots at quantiles of each column's values, shape (N,) each, missing ones left out."""
+        """Puts the knots at quantiles of each column's values, shape (N,), without missing ones."""
         pairs = zip(self.heads, self._split_knots(), values, strict=True)
         found = [_knots(head, old, column[~torch.isnan(column)]) for head, old, column in pairs]
         self.knots.copy_(torch.cat(found))
 
 
 def _features(head: Head, x: Tensor, knots: Tensor) -> Tensor:
-    """Returns a head's features, and, if it is optional, zeros and a flag where the value is missing."""
+    """Returns a head's features; if it is optional, with a flag, and zeros for missing values."""
     if not head.optional:
         return _with_hats(head.features(x), knots)
     missing = torch.isnan(x)
@@ -77,7 +78,7 @@ def _features(head: Head, x: Tensor, knots: Tensor) -> Tensor:
 
 
 def _with_hats(features: Tensor, knots: Tensor) -> Tensor:
-    """Puts hats of the first feature behind it, if there are knots."""
+    """Inserts the hats of the first feature after it, if there are knots."""
     if not knots.shape[-1]:
         return features
     return torch.cat([features[:1], hats(features[0], knots), features[1:]])
@@ -96,14 +97,14 @@ def hats(x: Tensor, knots: Tensor) -> Tensor:
 
 
 def even_knots(low: float, high: float, count: int) -> Tensor:
-    """Returns knots before any data: evenly spread over the support, or the part of it around zero."""
+    """Returns knots before any data: evenly spaced over the support, or its part around zero."""
     if math.isinf(low) or math.isinf(high):
         low, high = max(low, min(-UNTRAINED, high - 1)), min(high, max(UNTRAINED, low + 1))
     return torch.linspace(low, high, count)
 
 
 def _knots(head: Head, old: Tensor, x: Tensor) -> Tensor:
-    """Returns knots at evenly spaced quantiles of x, shape (N,); of no values, where they are."""
+    """Returns knots at evenly spaced quantiles of x, shape (N,), or the old ones if x is empty."""
     if not head.knots or not len(x):
         return old
     levels = torch.linspace(0, 1, head.knots, dtype=x.dtype, device=x.device)

@@ -1,4 +1,4 @@
-"""Rows gone through column by column: the distribution of the next column, given those fed so far."""
+"""Rows column by column: the distribution of the next column, given those fed so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nits.weights import Stepper
 
 
 class Steps(ABC):
-    """The next column of N rows, in the order in which columns are modelled; values have shape (N,)."""
+    """The next column of N rows, in modelling order; its values have shape (N,)."""
 
     @abstractmethod
     def log_prob(self, x: Tensor) -> Tensor:
@@ -35,10 +35,10 @@ class Steps(ABC):
 
     @abstractmethod
     def feed(self, x: Tensor) -> None:
-        """Takes the values of that column and goes on to the one after it."""
+        """Takes the values of the next column and moves on to the one after it."""
 
     def drawn(self, u: Tensor, given: Tensor) -> Tensor:
-        """Returns the given values where they are not NaN, and elsewhere those at probabilities u."""
+        """Returns the given values, and the values at probabilities u where the given are NaN."""
         draw = torch.isnan(given)
         if not draw.any():
             return given
@@ -47,16 +47,18 @@ class Steps(ABC):
 
 
 class HeadSteps(Steps):
-    """Columns whose weights a stepper hands out: what `NITS` goes through.
+    """The steps of `NITS`: a stepper of the weight model hands out the weights of each column.
 
-    heads, ends, reading: Of the columns in the order in which they are modelled.
-    stepper: Of the weight model.
+    heads, ends, reading: Those of the model, in modelling order.
+    stepper: That of the weight model.
     """
 
     def __init__(
         self, heads: Sequence[Head], ends: Ends, reading: Reading, stepper: Stepper
     ) -> None:
-        self.heads, self.ends, self.reading = heads, ends, reading
+        self.heads = heads
+        self.ends = ends
+        self.reading = reading
         self.stepper = stepper
         self.position = 0
         self.recorded = torch.is_grad_enabled()
@@ -89,7 +91,7 @@ class HeadSteps(Steps):
         return self.head.from_uniform(self.given, u)
 
     def has_mass(self, x: Tensor) -> Tensor:
-        """Returns what the head says."""
+        """Returns which values have a probability of their own under the head."""
         return self.head.has_mass(x)
 
     def feed(self, x: Tensor) -> None:

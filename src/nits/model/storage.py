@@ -1,6 +1,6 @@
-"""The layout of model files: tensors and a description of everything around them, in one safetensors file.
+"""The layout of model files: tensors and a description in JSON, in one safetensors file.
 
-Reading executes nothing. A checksum over all of it is kept, so that a damaged file is never taken for a model.
+Reading executes nothing from the file. A checksum of all contents reveals a damaged file.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torch import Tensor
 from nits import atomic
 
 FORMAT = 1
-"""Version of the layout: a file of a later one is refused."""
+"""Version of the layout: files of later versions are rejected."""
 
 
 def write(path: str | Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
-    """Writes tensors and what is said of them."""
+    """Writes tensors and their description."""
     about = json.dumps(_finite(description), sort_keys=True, allow_nan=False)
     metadata = {
         "format": "nits",
@@ -35,7 +35,7 @@ def write(path: str | Path, tensors: dict[str, Tensor], description: dict[str, A
 
 
 def _finite(value: Any) -> Any:
-    """Returns the value with null for numbers that JSON does not know."""
+    """Returns the value with None for numbers that JSON cannot hold."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -44,7 +44,7 @@ def _finite(value: Any) -> Any:
 
 
 def digest(tensors: dict[str, Tensor], about: str) -> str:
-    """Returns the SHA-256 of all names, shapes, numbers and words."""
+    """Returns the SHA-256 of the tensors, with their names and shapes, and of the description."""
     found = hashlib.sha256(about.encode())
     for name in sorted(tensors):
         t = tensors[name].detach().cpu().contiguous()
@@ -54,35 +54,35 @@ def digest(tensors: dict[str, Tensor], about: str) -> str:
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Reads what `write` wrote: the tensors, and what is said of them."""
+    """Reads what `write` wrote: the tensors and their description."""
     data = path.read_bytes()
     try:
         tensors = from_bytes(data)
         metadata = _metadata(data)
     except (SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise ValueError(
-            f"{path.name} is not a model file of nits, or it is damaged ({str(error).splitlines()[0][:80]}); "
-            "save the model again."
+            f"{path.name} is not a model file of nits, or it is damaged "
+            f"({str(error).splitlines()[0][:80]}); save the model again."
         ) from None
     if metadata.get("format") != "nits" or not metadata.get("version", "").isdigit():
         raise ValueError(
-            f"{path.name} is a safetensors file, but not one of nits; it holds no density."
+            f"{path.name} is a safetensors file, but not one of nits; pass one made by nits.save."
         )
     if int(metadata["version"]) > FORMAT:
         raise ValueError(
-            f"{path.name} has format {metadata['version']}, but this version of nits reads up to {FORMAT}; "
-            "install a newer nits."
+            f"{path.name} has format {metadata['version']}, but this version of nits reads up to "
+            f"{FORMAT}; install a newer nits."
         )
     about = metadata.get("about", "")
     if metadata.get("sha256") != digest(tensors, about):
         raise ValueError(
-            f"{path.name} is damaged: its checksum does not fit; copy it again from where it came."
+            f"{path.name} is damaged: its checksum does not match; copy it again from its source."
         )
     return tensors, json.loads(about)
 
 
 def _metadata(data: bytes) -> dict[str, str]:
-    """Returns the words in the header: eight bytes of length, then JSON."""
+    """Returns the metadata in the header: eight bytes of length, then JSON."""
     length = int.from_bytes(data[:8], "little")
     found = json.loads(data[8 : 8 + length]).get("__metadata__", {})
     if not isinstance(found, dict):
@@ -91,7 +91,7 @@ def _metadata(data: bytes) -> dict[str, str]:
 
 
 def tuples(value: Any) -> Any:
-    """JSON has no tuples: lists become tuples again."""
+    """Returns the value with tuples for lists: JSON has no tuples."""
     if isinstance(value, list):
         return tuple(tuples(item) for item in value)
     return (

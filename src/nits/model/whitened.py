@@ -1,11 +1,11 @@
-"""A density of what straight lines leave over, for columns that follow one another closely, such as pixels.
+"""A density of linearly decorrelated columns, for strongly correlated ones such as pixels.
 
 With L lower triangular in the order in which columns are modelled,
 
     u = L (x − m),    log ν(x) = log ν_u(u) + Σ_i log L_ii                                  (18)
 
-u_i needs x_1 … x_i only, so a product (15) over u is one over x. Any L and m give an exact density;
-those that follow the data make the columns of u uncorrelated and of unit standard deviation.
+u_i depends on x_1 … x_i only, so a product (15) over u is one over x. Any L and m give an exact
+density; those fitted to the data make the columns of u uncorrelated with standard deviation one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from nits.model.wrapped import Wrapped
 from nits.pnn.affine import Affine
 
 RIDGE = 1e-6
-"""What is added to the variances, in parts of them, before L is found: columns may depend on each other."""
+"""Added to the variances, relative to them, before L is found, in case columns are collinear."""
 
 
 class Whitened(Wrapped):
     """The density of x, made of one of u, equation (18).
 
-    density: Of u: real columns without limits, atoms or missing values.
+    density: The density of u: real columns without limits, atoms or missing values.
     """
 
     mean: Tensor
@@ -44,13 +44,13 @@ class Whitened(Wrapped):
             if not unlimited or head.optional:
                 raise ValueError(
                     "whitened columns must be real ones without limits, atoms or missing values, "
-                    f"but one is {head}; do without whitening."
+                    f"but one is {head}; turn whitening off."
                 )
         self.register_buffer("mean", torch.zeros(self.columns))
         self.register_buffer("factor", torch.eye(self.columns))
 
     def whiten(self, x: Tensor) -> Tensor:
-        """Returns u for rows x, shape (N, D), columns as in x; NaN from the first NaN on."""
+        """Returns u for rows x, shape (N, D), columns as in x; NaN from a row's first NaN on."""
         missing = torch.isnan(x[:, self.order]).cummax(1).values
         ordered = x[:, self.order].double() - self.mean.double()
         infinite = torch.isinf(ordered)
@@ -66,12 +66,12 @@ class Whitened(Wrapped):
     def log_prob_per_column(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
     ) -> Tensor:
-        """Returns each column's share of log ν(x), shape (N, D), columns as in x."""
+        """Returns each column's term of log ν(x), shape (N, D), columns as in x."""
         x, context = self._checked(x, context)
         return self.density.log_prob_per_column(self.whiten(x), context) + self._log_scale
 
     def conditionals(self, x: Tensor, context: Tensor | None = None) -> list[Distribution]:
-        """Returns the distribution of every column given the columns modelled before it, N rows each."""
+        """Returns the distribution of each column given those modelled before it, for N rows."""
         x, context = self._checked(x, context)
         u = self.whiten(x)
         scale = torch.exp(-self._log_scale)
@@ -79,12 +79,12 @@ class Whitened(Wrapped):
         return [Affine(base, loc, by) for base, loc, by in parts]
 
     def to_uniform(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns u, shape (N, D), with u_i = P(X_i ≤ x_i | columns before): the Rosenblatt transform."""
+        """Returns the Rosenblatt transform u, shape (N, D): u_i = P(X_i ≤ x_i | columns before)."""
         x, context = self._checked(x, context)
         return self.density.to_uniform(self.whiten(x), context)
 
     def steps(self, n: int, context: Tensor | None = None) -> Steps:
-        """Starts to go through n rows column by column."""
+        """Starts n rows, column by column."""
         return WhitenedSteps(self, n, context)
 
     def possible(self, x: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ class Whitened(Wrapped):
         return self.density.possible(self.whiten(x))
 
     def start_from(self, x: Tensor) -> None:
-        """Sets m and L by rows x, shape (N, D), and the density by the u they become."""
+        """Fits m and L to rows x, shape (N, D), and starts the density of u from whitened rows."""
         self.follow(x)
         self.density.start_from(self.whiten(x))
 
@@ -107,17 +107,17 @@ class Whitened(Wrapped):
         self.factor.copy_(torch.linalg.solve_triangular(lower, identity, upper=False))
 
     def description(self) -> dict[str, Any]:
-        """Returns that of the density inside."""
+        """Returns the description of the density of u."""
         return {"kind": "whitened", "density": self.density.description()}
 
     @classmethod
     def described(cls, about: dict[str, Any]) -> Self:
-        """Returns one like that whose `description` this is."""
+        """Returns a density like the one whose `description` this is."""
         return cls(persistence.built(about["density"]))
 
 
 class WhitenedSteps(Steps):
-    """Columns of x: each is loc + u_i / L_ii, where loc is decided by the columns before."""
+    """Columns of x: each is loc + u_i / L_ii, where loc depends on the columns before."""
 
     def __init__(self, model: Whitened, n: int, context: Tensor | None) -> None:
         self.model = model
@@ -133,7 +133,7 @@ class WhitenedSteps(Steps):
 
     @property
     def loc(self) -> Tensor:
-        """Where u_i = 0 lies: m_i − Σ_{j<i} L_ij (x_j − m_j) / L_ii, shape (N,), in float64."""
+        """The x_i with u_i = 0: m_i − Σ_{j<i} L_ij (x_j − m_j) / L_ii, shape (N,), in float64."""
         position = len(self.fed) - 1
         before = torch.stack(self.fed[1:]) if position else torch.stack(self.fed)[:0]
         said = self.factor[position, :position] @ before
@@ -153,7 +153,7 @@ class WhitenedSteps(Steps):
         return (self.loc + self.scale * found.double()).to(u.dtype)
 
     def has_mass(self, x: Tensor) -> Tensor:
-        """Returns that none has: columns are real."""
+        """Returns False for all values: the columns are real."""
         return torch.zeros_like(x, dtype=torch.bool)
 
     def feed(self, x: Tensor) -> None:

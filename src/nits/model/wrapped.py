@@ -1,4 +1,4 @@
-"""A density made of another one, whose columns, order and context it shares."""
+"""Densities that wrap another one and share its columns, order and context."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from nits.model.density import Density
 
 
 class Wrapped(Density):
-    """What densities have in common that change the numbers which another one describes.
+    """A density that transforms its rows and scores them by another density.
 
-    density: The other one.
+    density: The other density.
     """
 
     def __init__(self, density: Density) -> None:
@@ -33,22 +33,22 @@ class Wrapped(Density):
 
     @property
     def like(self) -> Tensor:
-        """A tensor of the dtype and on the device of the numbers that go in and come out."""
+        """A tensor with the dtype and the device of inputs and outputs."""
         return self.density.like
 
     @property
     def weights_per_row(self) -> int:
-        """How many PNN weights are evaluated for a row."""
+        """Number of PNN weights evaluated for a row."""
         return self.density.weights_per_row
 
     @property
     def stepped_at_once(self) -> int:
-        """How many rows `steps` can hold the state of."""
+        """Most rows that `steps` has memory for."""
         return self.density.stepped_at_once
 
 
 def _add_prefix(module: Wrapped, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-    """Renames the weights of files from before 0.2, whose wrapped densities were one with their wrapping."""
+    """Renames the weights of files from before 0.2, where the wrapper was the density itself."""
     own = {f"{prefix}{name}" for name, _ in module.named_buffers(recurse=False)}
     for name in [name for name in state if name.startswith(prefix) and name not in own]:
         if not name.startswith(f"{prefix}density."):

@@ -1,4 +1,4 @@
-"""PNNs seen through intervals that tile their support: exact pmfs on equal bins, and on integers."""
+"""Discretized PNNs: exact pmfs on intervals that tile the support, equal bins or integers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BinnedPNN(Distribution):
 
     @abstractmethod
     def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the ends of k's interval; of what is impossible those of some other, and NaN of NaN."""
+        """Returns the ends of k's interval; NaN for NaN, and any interval for an impossible k."""
 
     @abstractmethod
     def reach(self, k: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ class BinnedPNN(Distribution):
         return constraints.integer_interval(self.least, self.greatest)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns log P(k), equation (6); −inf for anything that is not an integer of the support."""
+        """Returns log P(k), equation (6); −inf if k is not an integer of the support."""
         k = self._number(value)
         return restricted(self.base.log_mass(*self.edges(k)), k, self.possible(k))
 
@@ -82,7 +82,7 @@ class BinnedPNN(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """The log-pmf of all integers from least to greatest, shape (*, count), if they are finitely many."""
+        """The log-pmf from least to greatest, shape (*, count), if both are finite."""
         if math.isinf(self.greatest - self.least):
             raise AttributeError(
                 "logits and probs are for finitely many integers, but these are "
@@ -134,7 +134,7 @@ class QuantizedPNN(BinnedPNN):
         return bins.possible(k, self.bins)
 
     def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns both edges of bin k: of bin 0 the lower is exactly low, of the last the upper high."""
+        """Returns both edges of bin k; bin 0 starts at low exactly, the last ends at high."""
         return bins.edges(k, self.base.low, self.base.high, self.bins)
 
     def reach(self, k: Tensor) -> Tensor:
@@ -193,7 +193,7 @@ class IntegerPNN(BinnedPNN):
         return self.integers.possible(k)
 
     def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the ends of k's interval: of the least integer the lower is exactly low, and so on."""
+        """Returns the ends of k's interval, exactly low and high at the ends of the support."""
         return self.integers.edges(k, self.base.low, self.base.high)
 
     def reach(self, k: Tensor) -> Tensor:

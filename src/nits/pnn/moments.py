@@ -16,10 +16,10 @@ CELLS, NODES = 256, 8
 """Of the quadrature of mean and variance: cells between quantiles, and points in each."""
 
 LEVELS = 1024
-"""At how many quantiles the entropy's integrand is evaluated, and the search for the mode starts."""
+"""Number of quantiles for the entropy's integrand, and for the start of the mode's search."""
 
 PASSES, FINER = 4, 128
-"""Of the search for the mode: how often it narrows the interval, and into how many parts it cuts it."""
+"""Of the search for the mode: passes that narrow its interval, and parts of it per pass."""
 
 
 def mean_and_variance(pnn: PNN) -> tuple[Tensor, Tensor]:
@@ -85,7 +85,7 @@ def mode(pnn: PNN) -> Tensor:
 def search(
     pnn: PNN, value: Callable[[Tensor], Tensor], log_prob: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Returns the value of greatest log-probability among those that quantiles of each PNN stand for.
+    """Returns the value of greatest log-probability among those at quantiles of each PNN.
 
     The best of all levels is taken, and those between its neighbours are looked at more closely. In
     probability a narrow peak is as wide as its mass, and both ends of a finite support are levels.
@@ -110,12 +110,12 @@ def levels(pnn: PNN) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _level(s: Tensor) -> Tensor:
-    """Returns u(s) of (25), which goes from 0 to 1 with three vanishing derivatives at either end."""
+    """Returns u(s) of (25), which rises from 0 to 1 with three zero derivatives at each end."""
     return s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3)
 
 
 def _nodes(pnn: PNN) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns points and weights for integrals over the support, shapes (NODES, CELLS, n), and the median."""
+    """Returns quadrature points and weights, shapes (NODES, CELLS, n), and the median."""
     t = torch.linspace(-35.0, 35.0, CELLS + 1).to(pnn.theta).unsqueeze(1)
     t = t.expand(-1, *pnn.batch_shape)
     knots = pnn.quantile(torch.sigmoid(t), torch.sigmoid(-t))

@@ -1,4 +1,4 @@
-"""Random numbers: uniform ones that quantiles may be asked of, and generators that no one else draws from."""
+"""Random numbers: uniform ones for quantiles, and private generators."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Loop:
             self.load(Path(resume))
 
     def worth_compiling(self) -> bool:
-        """Returns whether torch.compile pays: by the size of the work, so that a run can be repeated."""
+        """Returns whether torch.compile pays, by the amount of work only: runs stay repeatable."""
         steps = self.budget.steps(self.per_epoch)
         rows = math.inf if steps is None else steps * self.batch
         long = self.budget.max_minutes is None or self.budget.max_minutes >= 1

@@ -69,7 +69,7 @@ class BlockLinear(nn.Module):
         return sum((b.stop - b.start) * b.seen for b in self.blocks)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Zeroes masked weights on their way in; files may hold the others only, one after another."""
+        """Loads weights, masked ones as zero; a file may hold the others only, as a vector."""
         name = f"{prefix}weight"
         if name in state_dict and state_dict[name].dim() == 1:
             state_dict[name] = self._unpacked(state_dict[name])

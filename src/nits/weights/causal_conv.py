@@ -116,7 +116,7 @@ class CausalConv(WeightModel):
         self.sampled_at_once = max(16, CACHE_BYTES // cached)
 
     def sizes(self) -> dict[str, Any]:
-        """Returns what `CausalConv` takes besides inputs, outputs, context and units, for a file."""
+        """Returns the arguments other than inputs, outputs, context and units, for a file."""
         return {
             "shape": list(self.shape),
             "size": list(self.size),

@@ -1,4 +1,4 @@
-"""Weight models as JSON can hold them, and back: what a file says of a network besides its weights."""
+"""Weight models to JSON and back: how a file describes a network without its weights."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def described(weights: WeightModel) -> dict[str, Any]:
     if isinstance(weights, CausalConv):
         return {"kind": "causal_conv", "context": weights.context, **weights.sizes()}
     raise TypeError(
-        f"a file can describe Independent, MaskedMLP and CausalConv, but not {type(weights).__name__}; "
-        "save its state_dict yourself."
+        "a file can describe Independent, MaskedMLP and CausalConv, but not "
+        f"{type(weights).__name__}; save its state_dict yourself."
     )
 
 

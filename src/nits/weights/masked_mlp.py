@@ -39,8 +39,8 @@ class MaskedMLP(WeightModel):
     hidden: Units of each hidden layer.
     blocks: Residual blocks.
     dropout: Probability of dropping a unit inside a block.
-    activation: The function a, elementwise: `torch.nn.functional.relu`, silu, gelu or any other. One
-        that mixes units would let a column see those after it.
+    activation: The function a, elementwise: `torch.nn.functional.relu`, silu, gelu or any other.
+        One that mixes units would let a column see those after it.
     """
 
     def __init__(  # noqa: PLR0913 - what the network has

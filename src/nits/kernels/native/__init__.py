@@ -1,8 +1,8 @@
-"""Kernels in C++ that evaluate PNNs on a processor, each with its weights in the first cache of a core.
+"""Kernels in C++ that evaluate PNNs on the CPU, with the weights at work in the L1 cache of a core.
 
-They compute what `nits.pnn` and `nits.roots` define: a vector of rows at a time goes all the way
-through, so that θ is read once and the gradient written once; code that works layer by layer passes
-over them often.
+They compute what `nits.pnn.network` and `nits.pnn.roots` define. A vector of rows passes through
+all layers before the next one starts, so that θ is read once and the gradient written once; code
+that works layer by layer reads and writes them several times.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Columns(ctypes.Structure):
 
 
 def usable(theta: Tensor) -> bool:
-    """Returns whether the kernels can read θ; builds them at first."""
+    """Returns whether the kernels can read θ; builds them the first time."""
     plain = type(theta) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(theta)
     return (
         plain
@@ -53,10 +53,13 @@ def usable(theta: Tensor) -> bool:
 def log_prob(
     theta: Tensor, points: tuple[Tensor, ...], low: Tensor, high: Tensor, hidden: Sequence[int]
 ) -> Tensor:
-    """Returns log ν(x), equation (5), of one point, or log P(s < X ≤ t), equation (6), of two; shape (g, N).
+    """Returns log ν(x), equation (5), of one point, or log P(s < X ≤ t), equation (6), of two.
 
-    theta: Weights, shape (g, P, N), in which the result is differentiable, once.
-    points: Of shape (g, N) each, in the supports; two points are finite. low, high: Shapes (g, 1).
+    The result has shape (g, N) and can be differentiated once, with respect to theta only.
+
+    theta: Weights, shape (g, P, N).
+    points: In the supports, shape (g, N) each; if two, both finite.
+    low, high: Shapes (g, 1).
     """
     return _LogProb.apply(theta, points, low, high, hidden)  # type: ignore[no-untyped-call, no-any-return]
 
@@ -64,7 +67,7 @@ def log_prob(
 def quantile(
     theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
-    """Returns x with N(x) = u, and which are not found, for u between 0 and 1, shape (N,).
+    """Returns x with N(x) = u, and which were not found, for u between 0 and 1, shape (N,).
 
     theta: Weights, shape (P, N).
     """
@@ -107,7 +110,7 @@ def _call(
     hidden: Sequence[int],
     *arrays: Tensor | None,
 ) -> None:
-    """Calls a kernel for θ, shape (g, P, N); the arrays are as large as it says."""
+    """Calls a kernel for θ, shape (g, P, N), with arrays of the sizes that it expects."""
     theta = theta if theta.stride(2) == 1 else theta.contiguous()
     low, high = (end.to(theta.dtype).contiguous() for end in (low, high))
     columns, weights, rows = theta.shape

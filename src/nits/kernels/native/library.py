@@ -1,4 +1,4 @@
-"""Builds the C++ kernels once with the machine's own compiler, for its own processor, and loads them."""
+"""Builds the C++ kernels once, with this machine's compiler and for its CPU, and loads them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class NotBuiltError(Exception):
 
 @cache
 def loaded() -> ctypes.CDLL | None:
-    """Returns the library, built if need be; None without g++ or GNU OpenMP, as outside Linux."""
-    compiler, gomp = os.environ.get("CXX") or shutil.which("g++"), openmp.path()
+    """Returns the library, built if necessary; None without g++ or GNU OpenMP, as outside Linux."""
+    compiler = os.environ.get("CXX") or shutil.which("g++")
+    gomp = openmp.path()
     if compiler is None or gomp is None:
         return None
     try:
@@ -45,25 +46,26 @@ def loaded() -> ctypes.CDLL | None:
         return ctypes.CDLL(str(path))
     except (NotBuiltError, OSError) as error:
         warnings.warn(
-            f"the kernels in C++ could not be built ({error}), so torch.compile's are used, "
-            "which are slower; check the compiler that CXX names.",
+            f"the kernels in C++ could not be built ({error}), so slower ones are used; "
+            "check g++, or the compiler that CXX names.",
             stacklevel=2,
         )
         return None
 
 
 def folder() -> Path:
-    """Returns where built kernels are kept, open to nobody else."""
+    """Returns the folder of built kernels, which other users cannot open."""
     found = cache_root() / "native"
     found.mkdir(parents=True, exist_ok=True, mode=0o700)
     return found
 
 
 def build(path: Path, compiler: str, gomp: str) -> None:
-    """Compiles the kernels to `path`, whole or not at all; linked with the OpenMP library that torch uses."""
+    """Compiles the kernels to `path`, whole or not at all, and links them with torch's OpenMP."""
     source = Path(__file__).parent / "kernels.cpp"
     with tempfile.TemporaryDirectory(dir=path.parent) as temporary:
-        compiled, linked = Path(temporary) / "kernels.o", Path(temporary) / "kernels.so"
+        compiled = Path(temporary) / "kernels.o"
+        linked = Path(temporary) / "kernels.so"
         _run(compiler, *FLAGS, "-fopenmp", "-c", str(source), "-o", str(compiled))
         _run(compiler, "-shared", str(compiled), gomp, "-o", str(linked))
         linked.replace(path)
@@ -77,7 +79,7 @@ def _run(*command: str) -> None:
 
 
 def _key(compiler: str, gomp: str) -> str:
-    """Returns a digest of all that decides what is built: sources, compiler, flags and processor."""
+    """Returns a digest of all that decides what is built: sources, compiler, flags and CPU."""
     digest = hashlib.sha256()
     for name in SOURCES:
         digest.update((Path(__file__).parent / name).read_bytes())
@@ -90,7 +92,7 @@ def _key(compiler: str, gomp: str) -> str:
 
 
 def _features() -> str:
-    """Returns the instructions that the processor has."""
+    """Returns the instruction sets of the CPU."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
