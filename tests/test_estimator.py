@@ -298,11 +298,11 @@ def test_a_table_of_middle_size_is_learned_without_a_schedule() -> None:
         ),
         (
             -np.ones(10),
-            "sample_weight must be finite, not negative, and positive in at least one row.",
+            "sample_weight must be finite, not negative, and not zero in all rows.",
         ),
         (
             np.zeros(10),
-            "sample_weight must be finite, not negative, and positive in at least one row.",
+            "sample_weight must be finite, not negative, and not zero in all rows.",
         ),
     ],
 )

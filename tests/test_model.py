@@ -254,7 +254,7 @@ def test_generators_are_private() -> None:
 
 
 def test_quasi_random_samples_cover_evenly(model: NITS) -> None:
-    """The mean u of independent rows is 0.5 ± 0.29/√n; of a Sobol sequence, over ten times closer."""
+    """The mean u of random rows is 0.5 ± 0.29/√n; of a Sobol sequence, over ten times closer."""
     n = 1024
     with torch.no_grad():
         u = model.to_uniform(model.sample(n, generator=1, quasi=True))

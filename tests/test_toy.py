@@ -75,7 +75,7 @@ def test_samples_have_the_characteristic_function_of_the_density(name: str) -> N
 
 
 def line(low: float, high: float) -> tuple[Tensor, Tensor]:
-    """Nodes and weights of ∫ dx on an interval: trapezoidal rule in y, x = sinh y, exp y or σ(y)."""
+    """Nodes and weights of ∫ dx on an interval: trapezoidal in y, x = sinh y, exp y or σ(y)."""
     y = torch.linspace(-30, 30, 3001, dtype=torch.float64)
     if math.isinf(low):
         return y.sinh(), y.cosh() * 0.02

@@ -68,7 +68,5 @@ def checked_weight(weight: Any, rows: int) -> NDArray[np.float32] | None:
             f"sample_weight must have shape ({rows},), one weight per row, but has {found.shape}."
         )
     if not (np.isfinite(found).all() and (found >= 0).all() and found.sum() > 0):
-        raise ValueError(
-            "sample_weight must be finite, not negative, and positive in at least one row."
-        )
+        raise ValueError("sample_weight must be finite, not negative, and not zero in all rows.")
     return found
