@@ -1,4 +1,4 @@
-"""The speed suite: one density however it is evaluated, rivals as large as ours, programs that run."""
+"""The speed suite: the plain way is the same density, rivals are as large, all programs run."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class Density(nn.Module, ABC):
         """Returns a density like the one whose `description` this is."""
 
     def save(self, path: str | Path, *, half: bool = False) -> None:
-        """Writes the density to one file, which `nits.load` reads; half: with weights in float16."""
+        """Writes one file, which `nits.load` reads; `half` keeps the weights in float16."""
         from nits.model import persistence
 
         persistence.save(self, path, half=half)

@@ -141,7 +141,7 @@ class MixedDistribution(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The value of greatest log_prob among the members' quantiles, and around the best of them."""
+        """The value of greatest log_prob among the members' quantiles and around the best."""
         with torch.no_grad():
             x = self._quantiles(torch.linspace(NEAR_THE_END, 1 - NEAR_THE_END, LEVELS))
             x = x.sort(0).values
