@@ -2,8 +2,8 @@
 
 import copy
 import io
-import math
 from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -75,9 +75,10 @@ def quadrature(distribution: Distribution, nodes: int = 300) -> tuple[Tensor, Te
     Gauss–Legendre between finite ends; otherwise the trapezoid rule in t, where x(t) makes ν die
     off quickly.
     """
-    ends = (distribution.support.lower_bound, distribution.support.upper_bound)
+    support: Any = distribution.support
+    ends = (support.lower_bound, support.upper_bound)
     low, high = (torch.as_tensor(end).double().flatten()[0] for end in ends)
-    if distribution.support.is_discrete:
+    if support.is_discrete:
         k = torch.arange(max(low.item(), -4000), min(high.item(), 4000) + 1).double()
         return k, torch.ones_like(k)
     if isinstance(distribution, Affine):

@@ -54,7 +54,7 @@ def test_the_batch_is_that_of_the_context(
     assert x.shape == (*sample, *batch, 3)
     assert torch.equal(x, d.sample(sample, seeded(0)))
     rows, of_each = x.reshape(-1, 3), given.expand(*sample, *batch, 2).reshape(-1, 2)
-    expected = conditional.log_prob(rows, of_each).reshape(*sample, *batch)
+    expected = conditional.log_prob(rows, of_each).reshape((*sample, *batch))
     assert torch.equal(d.log_prob(x), expected)
 
 
@@ -62,7 +62,9 @@ def test_each_row_is_drawn_from_its_own_context(conditional: NITS) -> None:
     d = JointDistribution(conditional, context(2))
     x = d.sample((3,), 1)
     u = conditional.to_uniform(x.reshape(6, 3), context(2).repeat(3, 1))
-    again = conditional.to_uniform(conditional.sample(6, context(2).repeat(3, 1), 1), context(2).repeat(3, 1))
+    again = conditional.to_uniform(
+        conditional.sample(6, context(2).repeat(3, 1), 1), context(2).repeat(3, 1)
+    )
     torch.testing.assert_close(u, again)
 
 
