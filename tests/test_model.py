@@ -12,7 +12,6 @@ from torch import Tensor
 from nits import NITS, kernels
 from nits.heads import Continuous, Head, Quantized
 from nits.model import blocks
-from nits.pnn.random import private_generator
 from nits.weights import Independent, MaskedMLP
 from registry import MODELS, mlp, randomized, real, seeded
 
@@ -238,16 +237,6 @@ def test_rsample_carries_gradients_and_sample_does_not(conditional: NITS) -> Non
     torch.testing.assert_close(
         conditional.rsample(3, row, 1).detach(), conditional.sample(3, row, 1)
     )
-
-
-def test_generators_are_private() -> None:
-    cpu = torch.device("cpu")
-    generator = seeded(1)
-    assert private_generator(generator, cpu) is generator
-    assert private_generator(7, cpu).initial_seed() == 7
-    fresh = [private_generator(None, cpu).initial_seed() for _ in range(2)]
-    assert fresh[0] != fresh[1]
-    assert private_generator(None, cpu) is not torch.default_generator
 
 
 # Quasi-random sampling.

@@ -1,13 +1,14 @@
-"""Mean and variance by quadrature, against closed forms, samples and autograd."""
+"""Mean, variance, entropy and mode by quadrature, against closed forms, samples and autograd."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from nits import PNN
-from nits.pnn import initial
+from nits.pnn import initial, moments
 from pnns import every_dtype, every_hidden, every_support, weights
 
 inf = math.inf
@@ -59,3 +60,81 @@ def test_moments_have_gradients() -> None:
     (grad,) = torch.autograd.grad(PNN(theta, -inf, inf, hidden=(1,)).mean, theta)
     # E X = b, whatever the scale.
     torch.testing.assert_close(grad, torch.tensor([0.0, 1.0, 0.0]).double(), atol=1e-6, rtol=0)
+
+
+# Entropy and mode.
+
+
+@every_dtype
+@pytest.mark.parametrize(("centre", "scale"), [(0.0, 0.5), (-3.0, 2.0), (1000.0, 7.0)])
+def test_entropy_and_mode_of_a_logistic(centre: float, scale: float, dtype: torch.dtype) -> None:
+    d = PNN(logistic(centre, scale, dtype), -inf, inf, hidden=(1,))
+    expected = stats.logistic(centre, scale)
+    room = 1e-3 if dtype == torch.float32 else 1e-9
+    assert d.entropy().item() == pytest.approx(expected.entropy(), abs=room)
+    # The density is flat to rounding around its top.
+    assert d.mode.item() == pytest.approx(centre, abs=1e-3 * scale if room == 1e-3 else 1e-7)
+    assert d.entropy().dtype == d.mode.dtype == dtype
+
+
+@every_dtype
+def test_a_mode_at_the_end_is_the_end(dtype: torch.dtype) -> None:
+    theta = torch.stack([logistic(centre, 0.5, dtype) for centre in (-4.0, 5.0, -4.0, 5.0)])
+    low = torch.tensor([-1.0, -1.0, -1.0, -inf], dtype=dtype)
+    high = torch.tensor([2.0, 2.0, inf, 2.0], dtype=dtype)
+    assert PNN(theta, low, high, hidden=(1,)).mode.tolist() == [-1, 2, -1, 2]
+
+
+def spikes(width: float, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """Shares 0.01 and 0.99 of logistics about 0.3 and 0, with scales `width` and 1."""
+    A = initial.from_log_weights(-torch.log(torch.tensor([width, 1.0]).double()))
+    rest = torch.cat([torch.tensor([0.3, 0.0]).double(), torch.tensor([0.01, 0.99]).double().log()])
+    return torch.cat([A, rest]).to(dtype)
+
+
+@every_dtype
+@pytest.mark.parametrize("width", [1e-2, 1e-4, 1e-6])
+def test_a_narrow_peak_is_not_missed(width: float, dtype: torch.dtype) -> None:
+    d = PNN(spikes(width, dtype), -inf, inf, hidden=(2,))
+    assert d.mode.item() == pytest.approx(0.3, abs=width)
+    # Apart, each component has entropy 2 + log scale; together less than log 2 more.
+    parts = stats.entropy([0.01, 0.99]) + 2 + 0.01 * math.log(width)
+    assert d.entropy().item() == pytest.approx(parts, abs=0.03)
+
+
+def test_a_quantile_in_a_gap_does_not_spoil_the_entropy() -> None:
+    """Two halves far apart: entropy 2 + log scale + log 2, however far; the gap has no density."""
+    A = initial.from_log_weights(-torch.log(torch.tensor([1e-3, 1e-3]).double()))
+    for share in (0.5, float(moments.levels(pair(A, 0.5))[0][300, 0])):
+        expected = 2 + math.log(1e-3) + stats.entropy([share, 1 - share])
+        assert pair(A, share).entropy().item() == pytest.approx(expected, abs=0.02)
+
+
+def pair(A: torch.Tensor, share: float) -> PNN:
+    """Two logistics at 0 and 1000, the first with this share."""
+    logits = torch.tensor([[share, 1 - share]]).double().log()
+    centres = torch.tensor([[0.0, 1000.0]]).double()
+    return PNN(torch.cat([A.unsqueeze(0), centres, logits], 1), -inf, inf, hidden=(2,))
+
+
+def test_nan_weights_have_no_mode_and_no_entropy() -> None:
+    theta = weights(2)
+    theta[0, 5] = math.nan
+    d = PNN(theta, -1.0, 2.0)
+    for value in (d.mode, d.entropy(), d.mean):
+        assert value.isnan().tolist() == [True, False]
+
+
+def test_a_batch_is_cut_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    d = PNN(weights(5, hidden=(4,)).reshape(5, 1, -1), -1.0, 2.0, (4,))
+    whole = [d.mean, d.mode, d.entropy()]
+    monkeypatch.setattr(distributions, "PNNS_AT_ONCE", 2)
+    for found, expected in zip([d.mean, d.mode, d.entropy()], whole, strict=True):
+        assert found.shape == (5, 1)
+        torch.testing.assert_close(found, expected)
+
+
+def test_an_empty_batch_has_empty_moments() -> None:
+    d = PNN(weights(2)[:0], -1.0, 2.0)
+    assert d.mean.shape == d.mode.shape == d.entropy().shape == (0,)
+    assert d.sample((3,)).shape == d.log_prob(d.sample((3,))).shape == (3, 0)

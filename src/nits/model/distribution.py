@@ -37,6 +37,22 @@ class Density(Protocol):
         """Draws n rows that carry gradients."""
 
 
+class Rows(constraints.Constraint):
+    """Rows of which every value lies in its column's support, a constraint on the last dimension."""
+
+    event_dim = 1
+
+    def __init__(self, columns: Sequence[Any]) -> None:
+        self.columns = tuple(columns)
+        self.is_discrete = any(column.is_discrete for column in self.columns)
+        super().__init__()
+
+    def check(self, value: Tensor) -> Tensor:
+        """Returns whether rows are possible, shape (*), for rows of shape (*, D)."""
+        pairs = zip(self.columns, value.unbind(-1), strict=True)
+        return torch.stack([column.check(x) for column, x in pairs], -1).all(-1)
+
+
 class JointDistribution(Distribution):
     """The distribution of rows under a joint density: event shape (D,), batch shape of the context.
 
@@ -58,8 +74,7 @@ class JointDistribution(Distribution):
     @property
     def support(self) -> Any:
         """Rows of possible values, as a constraint."""
-        columns = [column.support for column in self._columns()]
-        return constraints.independent(constraints.stack(columns, -1), 1)
+        return Rows([column.support for column in self._columns()])
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]

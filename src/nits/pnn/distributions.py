@@ -102,7 +102,8 @@ class PNN(Distribution):
     def quantile(self, below: Tensor, above: Tensor) -> Tensor:
         """Returns x with N(x) = below and 1 − N(x) = above, of which the smaller decides."""
         (u, shape), (u_above, _) = self._points(below), self._points(above)
-        return self._restore(roots.quantile(self.frame, u, u_above), shape)
+        x = roots.quantile(self.frame, u, u_above) if u.numel() else u
+        return self._restore(x, shape)
 
     def rsample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
         """Draws samples that carry gradients to θ and finite ends."""
@@ -144,7 +145,8 @@ class PNN(Distribution):
     def _points(self, x: Tensor) -> tuple[Tensor, torch.Size]:
         """Moves the sample dimensions of x last: (*sample, *batch) becomes (*batch, S)."""
         shape = torch.broadcast_shapes(x.shape, self.batch_shape)
-        x = x.expand(shape).reshape(-1, *self.batch_shape).movedim(0, -1)
+        samples = shape[: len(shape) - len(self.batch_shape)].numel()
+        x = x.expand(shape).reshape(samples, *self.batch_shape).movedim(0, -1)
         return x, shape
 
     def _restore(self, x: Tensor, shape: torch.Size) -> Tensor:
