@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from nits import PNN
-from nits.pnn import initial, moments
+from nits.pnn import distributions, initial, moments
 from pnns import every_dtype, every_hidden, every_support, weights
 
 inf = math.inf

@@ -38,7 +38,7 @@ class Density(Protocol):
 
 
 class Rows(constraints.Constraint):
-    """Rows of which every value lies in its column's support, a constraint on the last dimension."""
+    """Rows whose every value lies in its column's support: a constraint on the last dimension."""
 
     event_dim = 1
 
