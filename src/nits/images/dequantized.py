@@ -9,7 +9,6 @@ integer, and bounds the probability of an image x of D pixels, the better the mo
 from __future__ import annotations
 
 import math
-from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -17,7 +16,6 @@ from torch.distributions import Distribution
 
 from nits import checks
 from nits.heads import Continuous
-from nits.model import persistence
 from nits.model.density import Density
 from nits.model.steps import Steps
 from nits.model.wrapped import Wrapped
@@ -37,6 +35,8 @@ class Dequantized(Wrapped):
     density: Of z: real columns on [0, 1] that are never missing.
     seed: Of the noise; fresh by default.
     """
+
+    kind = "dequantized"
 
     def __init__(self, density: Density, seed: int | None = None) -> None:
         super().__init__(density)
@@ -102,15 +102,6 @@ class Dequantized(Wrapped):
     def start_from(self, x: Tensor) -> None:
         """Sets the weights to where training on rows like x starts."""
         self.density.start_from(self._z(x))
-
-    def description(self) -> dict[str, Any]:
-        """Returns that of the density inside."""
-        return {"kind": "dequantized", "density": self.density.description()}
-
-    @classmethod
-    def described(cls, about: dict[str, Any]) -> Self:
-        """Returns one like that whose `description` this is."""
-        return cls(persistence.built(about["density"]))
 
 
 class DequantizedSteps(Steps):

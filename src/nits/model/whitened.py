@@ -11,14 +11,12 @@ density; those fitted to the data make the columns of u uncorrelated with standa
 from __future__ import annotations
 
 import math
-from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
 from nits.heads import Continuous
-from nits.model import persistence
 from nits.model.density import Density
 from nits.model.steps import Steps
 from nits.model.wrapped import Wrapped
@@ -33,6 +31,8 @@ class Whitened(Wrapped):
 
     density: The density of u: real columns without limits, atoms or missing values.
     """
+
+    kind = "whitened"
 
     mean: Tensor
     factor: Tensor
@@ -105,15 +105,6 @@ class Whitened(Wrapped):
         lower = torch.linalg.cholesky(covariance + ridge)
         self.mean.copy_(ordered.mean(0))
         self.factor.copy_(torch.linalg.solve_triangular(lower, identity, upper=False))
-
-    def description(self) -> dict[str, Any]:
-        """Returns the description of the density of u."""
-        return {"kind": "whitened", "density": self.density.description()}
-
-    @classmethod
-    def described(cls, about: dict[str, Any]) -> Self:
-        """Returns a density like the one whose `description` this is."""
-        return cls(persistence.built(about["density"]))
 
 
 class WhitenedSteps(Steps):

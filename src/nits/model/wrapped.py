@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from torch import Tensor
 
+from nits.model import persistence
 from nits.model.density import Density
 
 
@@ -14,6 +15,9 @@ class Wrapped(Density):
 
     density: The other density.
     """
+
+    kind: ClassVar[str]
+    """What files call it."""
 
     def __init__(self, density: Density) -> None:
         super().__init__()
@@ -45,6 +49,15 @@ class Wrapped(Density):
     def stepped_at_once(self) -> int:
         """Most rows that `steps` has memory for."""
         return self.density.stepped_at_once
+
+    def description(self) -> dict[str, Any]:
+        """Returns that of the density inside, as JSON can hold it."""
+        return {"kind": self.kind, "density": self.density.description()}
+
+    @classmethod
+    def described(cls, about: dict[str, Any]) -> Self:
+        """Returns one like that whose `description` this is."""
+        return cls(persistence.built(about["density"]))
 
 
 def _add_prefix(module: Wrapped, state: dict[str, Any], prefix: str, *rest: Any) -> None:
