@@ -13,7 +13,7 @@ from nits import kernels
 from nits.heads import Continuous, Head, Quantized
 from nits.kernels import compiled
 from nits.model.density import Density
-from registry import MODELS, SMALL, mlp, randomized
+from registry import MODELS, SMALL, mlp, randomized, real
 
 NOTICE = "no C\\+\\+ compiler was found"
 
@@ -156,15 +156,34 @@ def test_second_derivatives_are_refused(uncompiled: list[object]) -> None:
         torch.autograd.grad(gradient.sum(), theta)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["mlp-supports", "mlp-quantized"])
-def test_compiled_kernels_give_the_eager_numbers(name: str) -> None:
+@pytest.fixture
+def really_compiled() -> Iterator[None]:
+    """No kernel is there yet, and none but those of torch.compile may be used."""
+    compiled._kernel.cache_clear()
     with kernels.using(native=False, compiled=True, training=True):
-        for n in (20, 200, 1100):
-            assert_same(MODELS[name](), n, {"compiled"})
+        yield
+    compiled._kernel.cache_clear()
+
+
+# One small network and one size of blocks each: making a kernel takes half a minute, and what does
+# not depend on the compiler is tested above.
 
 
 @pytest.mark.slow
-def test_compiled_kernels_work_in_float64() -> None:
-    with kernels.using(native=False, compiled=True, training=True):
-        assert_same(MODELS["mlp-one-layer-pnn"]().double(), 130, {"compiled"})
+def test_compiled_kernels_give_the_eager_numbers(really_compiled: None) -> None:
+    hidden = (3, 2)
+    heads: list[Head] = [
+        Continuous(0.1, 0.9, hidden),
+        Continuous(hidden=hidden),
+        Quantized(0.0, 1.0, 4, hidden),
+        Quantized(-1.0, 1.0, 4, hidden),
+    ]
+    assert_same(randomized(lambda: mlp(heads), 1), 130, {"compiled"})
+    assert compiled._kernel.cache_info().currsize == 2 * 2
+
+
+@pytest.mark.slow
+def test_compiled_kernels_work_in_float64(really_compiled: None) -> None:
+    model = randomized(lambda: mlp(real(2, (3,))), 1).double()
+    assert_same(model, 130, {"compiled"})
+    assert compiled._kernel.cache_info().currsize == 2
