@@ -68,7 +68,7 @@ every = pytest.mark.parametrize("name", list(DISTRIBUTIONS))
 
 
 class Known(NamedTuple):
-    """A distribution, its values with weights w such that Σ w p(x) = 1, and samples; shapes (S, N)."""
+    """A distribution, values with weights w such that Σ w p(x) = 1, and samples; shapes (S, N)."""
 
     d: Any
     x: Tensor

@@ -1,4 +1,4 @@
-"""The torch.distributions faces of columns that are no single PNN: categories, and numbers with atoms."""
+"""Distributions of columns that are more or less than a PNN: categories, numbers with atoms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ColumnDistribution(Distribution):
         super().__init__(theta.shape[:-1], validate_args=False)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns the log-probability or log-density of values: −inf where impossible, NaN for NaN."""
+        """Returns the log-probability or log-density of x: −inf if impossible, NaN for NaN."""
         x, given = self._given(self._value(value))
         return restricted(
             self.head.log_prob(given, x), x, self.head.possible(x, given.low, given.high)
@@ -117,7 +117,7 @@ class CategoricalColumn(ColumnDistribution):
 
 
 class AtomsColumn(ColumnDistribution):
-    """Atoms with probabilities of their own, and else a PNN's density on [low, high], equation (17).
+    """Atoms with probabilities of their own, else a PNN's density on [low, high], equation (17).
 
     log_prob, mode and entropy are with respect to the base measure of (17): a unit of mass at each
     atom, and length elsewhere. The mode is the atom or the other value of greatest log_prob, a

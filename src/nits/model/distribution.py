@@ -17,7 +17,7 @@ Draw = Callable[[int, Tensor | None, Seed], Tensor]
 
 
 class Density(Protocol):
-    """What a joint density must have: columns described by heads, log-densities of rows, and samples."""
+    """What a joint density must have: heads of its columns, log-densities of rows, samples."""
 
     @property
     def columns(self) -> int:
@@ -28,7 +28,7 @@ class Density(Protocol):
         """What each column is."""
 
     def log_prob(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns log ν(x), shape (N,), for rows x, shape (N, D), and their context, shape (N, C)."""
+        """Returns log ν(x), shape (N,), for rows x, shape (N, D), and context, shape (N, C)."""
 
     def sample(self, n: int, context: Tensor | None = None, generator: Seed = None) -> Tensor:
         """Draws n rows, shape (n, D)."""
@@ -38,7 +38,7 @@ class Density(Protocol):
 
 
 class Rows(constraints.Constraint):
-    """Rows whose every value lies in the support of its column, as a constraint on the last dimension."""
+    """Rows whose every value lies in the support of its column."""
 
     event_dim = 1
 
@@ -88,7 +88,7 @@ class JointDistribution(Distribution):
         return new
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns log ν(x) in nats, shape (*sample, *batch), for rows x, shape (*sample, *batch, D)."""
+        """Returns log ν(x) in nats, shape (*sample, *batch), for x of shape (*sample, *batch, D)."""
         if not isinstance(value, Tensor) or value.shape[-1:] != self.event_shape:
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(
@@ -104,15 +104,14 @@ class JointDistribution(Distribution):
 
         generator: A torch.Generator or a seed; fresh randomness by default.
         """
-        with torch.no_grad():
-            return self._drawn(self.density.sample, sample_shape, generator)
+        return self._drawn(self.density.sample, sample_shape, generator)
 
     def rsample(self, sample_shape: Size = (), generator: Seed = None) -> Tensor:
         """Draws rows that carry gradients to the weights and the context; see `sample`."""
         if not self.has_rsample:
             raise NotImplementedError(
-                "samples of discrete columns carry no gradients, but this density has such columns; "
-                "use sample."
+                "samples of discrete columns carry no gradients, but this density has such "
+                "columns; use sample."
             )
         return self._drawn(self.density.rsample, sample_shape, generator)
 
@@ -129,7 +128,7 @@ class JointDistribution(Distribution):
         return None if context is None else context.reshape(-1, context.shape[-1])
 
     def _columns(self) -> list[Distribution]:
-        """A distribution of each column's kind: what supports it has and whether it is continuous."""
+        """A distribution of each column's kind, to be asked for its support and has_rsample."""
         return [
             head.distribution(torch.zeros(head.weights), head.low, head.high)
             for head in self.density.heads

@@ -1,4 +1,4 @@
-"""PNNs seen through intervals that tile their support: exact pmfs on equal bins, and on integers."""
+"""PNNs seen through intervals that tile the support: exact pmfs on equal bins and on integers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BinnedPNN(Distribution):
 
     @abstractmethod
     def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the ends of k's interval; of what is impossible those of some other, and NaN of NaN."""
+        """Returns the ends of k's interval; any other's where k is impossible, NaN for NaN."""
 
     @abstractmethod
     def reach(self, k: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ class BinnedPNN(Distribution):
         return constraints.integer_interval(self.least, self.greatest)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns log P(k), equation (6); −inf for anything that is not an integer of the support."""
+        """Returns log P(k), equation (6): −inf for all but integers of the support, NaN for NaN."""
         k = self._number(value)
         return restricted(self.base.log_mass(*self.edges(k)), k, self.possible(k))
 
@@ -82,7 +82,7 @@ class BinnedPNN(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """The log-pmf of all integers from least to greatest, shape (*, count), if they are finitely many."""
+        """The log-pmf of all integers of a finite support, shape (*, count)."""
         if math.isinf(self.greatest - self.least):
             raise AttributeError(
                 "logits and probs are for finitely many integers, but these are "
@@ -95,7 +95,7 @@ class BinnedPNN(Distribution):
 
     @property
     def probs(self) -> Tensor:
-        """The pmf of all integers from least to greatest, shape (*, count)."""
+        """The pmf of all integers of a finite support, shape (*, count)."""
         return self.logits.exp()
 
     def _number(self, value: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ class QuantizedPNN(BinnedPNN):
         return bins.possible(k, self.bins)
 
     def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns both edges of bin k: of bin 0 the lower is exactly low, of the last the upper high."""
+        """Returns both edges of bin k; the first starts exactly at low, the last ends at high."""
         return bins.edges(k, self.base.low, self.base.high, self.bins)
 
     def reach(self, k: Tensor) -> Tensor:
@@ -193,7 +193,7 @@ class IntegerPNN(BinnedPNN):
         return self.integers.possible(k)
 
     def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the ends of k's interval: of the least integer the lower is exactly low, and so on."""
+        """Returns the ends of k's interval; the least starts at low, the greatest ends at high."""
         return self.integers.edges(k, self.base.low, self.base.high)
 
     def reach(self, k: Tensor) -> Tensor:

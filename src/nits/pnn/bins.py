@@ -27,7 +27,7 @@ def edges(k: Tensor, low: Tensor, high: Tensor, count: int) -> tuple[Tensor, Ten
 
 
 def reach(k: Tensor, low: Tensor, high: Tensor, count: int) -> Tensor:
-    """Returns how far the bins up to ⌊k⌋ reach, for any number k: low below the first, high from the last on."""
+    """Returns how far the bins up to ⌊k⌋ reach, for any number k: from low to high."""
     return edge((k.floor() + 1).clamp(0, count), low, high, count)
 
 

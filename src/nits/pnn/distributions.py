@@ -126,7 +126,7 @@ class PNN(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The point of greatest density, by a search that carries no gradient: see `nits.pnn.moments`."""
+        """The point of greatest density, which carries no gradient: see `nits.pnn.moments`."""
         return self.each(moments.mode)
 
     def entropy(self) -> Tensor:
@@ -134,7 +134,7 @@ class PNN(Distribution):
         return self.each(moments.entropy)
 
     def each(self, quantity: Callable[[PNN], Tensor]) -> Tensor:
-        """Returns a quantity of each PNN, shape (*batch), from batches (n,) of a few PNNs at a time."""
+        """Returns a quantity of each PNN, shape (*batch), computed for a few PNNs at a time."""
         weights = self.theta.reshape(-1, self.theta.shape[-1])
         flat = (weights, self.low.flatten(), self.high.flatten())
         parts = zip(*(t.split(PNNS_AT_ONCE) for t in flat), strict=True)
@@ -142,7 +142,7 @@ class PNN(Distribution):
         return torch.cat(found).reshape(self.batch_shape)
 
     def _points(self, x: Tensor) -> tuple[Tensor, torch.Size]:
-        """Moves the sample dimensions of x behind the batch: (*sample, *batch) becomes (*batch, S)."""
+        """Moves samples behind the batch: x of shape (*sample, *batch) becomes (*batch, S)."""
         shape = torch.broadcast_shapes(x.shape, self.batch_shape)
         samples = shape[: len(shape) - len(self.batch_shape)].numel()
         x = x.expand(shape).reshape(samples, *self.batch_shape).movedim(0, -1)

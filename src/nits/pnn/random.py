@@ -1,4 +1,4 @@
-"""Random numbers: uniform ones that quantiles may be asked of, and generators that no one else draws from."""
+"""Uniform random numbers, independent or quasi-random, and private generators for them."""
 
 from __future__ import annotations
 

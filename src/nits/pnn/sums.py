@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nits.pnn.distributions import PNN
 
 BETWEEN = 3
-"""How many points stand for the integers between two quantiles that are not such numbers themselves."""
+"""How many points at most are taken between two neighbouring quantiles."""
 
 MOST = moments.LEVELS * (1 + BETWEEN)
 """How many integers are summed one by one."""
@@ -81,7 +81,7 @@ def _all(pnn: PNN, integers: Integers) -> Tensor:
 
 
 def _nodes(pnn: PNN, integers: Integers) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns points k with weights for sums over integers, shapes (S, n), and an integer in their middle.
+    """Returns points k and weights for sums over integers, shapes (S, n), and a middle integer.
 
     The points may lie between integers, where they stand for several.
     """
@@ -98,7 +98,7 @@ def _nodes(pnn: PNN, integers: Integers) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _between(knots: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns points and weights for the integers between neighbouring knots, themselves left out."""
+    """Returns points and weights for the integers strictly between neighbouring knots."""
     count = (knots.diff(dim=0) - 1).clamp(min=0)
     nodes, shares = (torch.as_tensor(a).to(knots).view(-1, 1, 1) for a in moments.gauss(BETWEEN))
     place = torch.arange(BETWEEN).to(knots).view(-1, 1, 1)
