@@ -280,6 +280,16 @@ def test_what_depends_on_weights_has_gradients(name: str) -> None:
     torch.testing.assert_close(2 * (gradient * step).sum(-1), rise, rtol=1e-3, atol=1e-9)
 
 
+@every
+def test_nan_weights_give_nan(name: str) -> None:
+    d = known(name).d
+    theta = (d.base.theta if isinstance(d, Affine) else d.theta).clone()
+    theta[0] = nan
+    broken: Any = with_weights(d, theta)
+    for value in (broken.log_prob(known(name).drawn[0]), broken.mode, broken.entropy()):
+        assert value.isnan().tolist() == [True, False]
+
+
 def with_weights(d: Distribution, theta: Tensor) -> Distribution:
     """The same distribution with other weights."""
     match d:

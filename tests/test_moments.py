@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from nits import PNN
-from nits.pnn import distributions, initial
+from nits.pnn import distributions, initial, moments
 from test_pnn import every_dtype, every_hidden, every_support, weights
 
 inf = math.inf
@@ -116,7 +116,7 @@ def test_a_narrow_peak_is_not_missed(width: float, dtype: torch.dtype) -> None:
 def test_a_quantile_in_a_gap_does_not_spoil_the_entropy() -> None:
     """Two halves far apart: entropy 2 + log scale + log 2, however far; the gap has no density."""
     A = initial.from_log_weights(-torch.log(torch.tensor([1e-3, 1e-3]).double()))
-    for share in (0.5, float(distributions.moments.levels(pair(A, 0.5))[0][300, 0])):
+    for share in (0.5, float(moments.levels(pair(A, 0.5))[0][300, 0])):
         expected = 2 + math.log(1e-3) + stats.entropy([share, 1 - share])
         assert pair(A, share).entropy().item() == pytest.approx(expected, abs=0.02)
 

@@ -105,8 +105,8 @@ class CategoricalColumn(ColumnDistribution):
     @property
     def mode(self) -> Tensor:
         """The level of greatest probability; of several, the first."""
-        level = self.theta.argmax(-1).to(self.theta)
-        return level.masked_fill(torch.isnan(self.theta).any(-1), torch.nan)
+        log_prob, level = self.logits.max(-1)
+        return level.to(self.theta).masked_fill(torch.isnan(log_prob), torch.nan)
 
     def entropy(self) -> Tensor:
         """Returns −E log P(X) in nats."""
@@ -120,8 +120,8 @@ class AtomsColumn(ColumnDistribution):
     """Atoms with probabilities of their own, else a PNN's density on [low, high], equation (17).
 
     log_prob, mode and entropy are with respect to the base measure of (17): a unit of mass at each
-    atom, and length elsewhere. The mode is the atom or the other value of greatest log_prob, a
-    density in the units of the column. So is what the entropy is the mean of.
+    atom, and length elsewhere. So mode and entropy depend on the unit of the column, as log_prob
+    does: the mode compares an atom's mass with the density of the other values.
     """
 
     head: Atoms

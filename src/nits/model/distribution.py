@@ -88,7 +88,7 @@ class JointDistribution(Distribution):
         return new
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns log ν(x) in nats, shape (*sample, *batch), for x of shape (*sample, *batch, D)."""
+        """Returns log ν(x) in nats, shape (*sample, *batch), for x (*sample, *batch, D)."""
         if not isinstance(value, Tensor) or value.shape[-1:] != self.event_shape:
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(

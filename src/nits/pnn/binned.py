@@ -158,7 +158,8 @@ class QuantizedPNN(BinnedPNN):
     @property
     def mode(self) -> Tensor:
         """The bin of greatest probability; of several, the first."""
-        return self.logits.argmax(-1).to(self.theta)
+        log_prob, k = self.logits.max(-1)
+        return k.to(self.theta).masked_fill(torch.isnan(log_prob), torch.nan)
 
     def entropy(self) -> Tensor:
         """Returns −E log P(K) in nats."""

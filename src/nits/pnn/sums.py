@@ -69,8 +69,8 @@ def mode(pnn: PNN, integers: Integers) -> Tensor:
         return log_mass.masked_fill(torch.isinf(k), -torch.inf)
 
     if integers.count <= MOST:
-        k = _all(pnn, integers)
-        return k.gather(0, log_prob(k).argmax(0, keepdim=True)).squeeze(0)
+        score, best = log_prob(_all(pnn, integers)).max(0)
+        return (integers.least + best.to(score)).masked_fill(torch.isnan(score), torch.nan)
     return moments.search(pnn, integers.containing, log_prob)
 
 
