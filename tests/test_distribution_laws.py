@@ -218,9 +218,8 @@ def test_expanding_repeats_the_distribution(name: str) -> None:
         assert wide.support.check(x).all()
     assert draw(wide, 5).shape == (5, *shape)
     wide = d.expand((1, N))
-    mean, _, mode, entropy = (expected.unsqueeze(0) for expected in told(name))
-    for found, expected in ((wide.mean, mean), (wide.mode, mode), (wide.entropy(), entropy)):
-        torch.testing.assert_close(found, expected, equal_nan=True)
+    torch.testing.assert_close(wide.mean, told(name).mean.unsqueeze(0), equal_nan=True)
+    torch.testing.assert_close(wide.entropy(), told(name).entropy.unsqueeze(0))
 
 
 @every
