@@ -206,6 +206,22 @@ def test_atoms_have_mass_and_the_rest_a_density() -> None:
         assert d.icdf(start - 0.01).item() < value < d.icdf(start + atom + 0.01).item()
 
 
+def test_pathwise_gradient_of_a_mean_with_atoms() -> None:
+    """Samples move with the weights or jump to an atom, never past one: five standard errors."""
+    head = Atoms((0.0, 1.0), -1.0, 2.0, (2,))
+    theta = torch.randn(1, head.weights, generator=torch.Generator().manual_seed(3)).double()
+    theta.requires_grad_()
+    x = head.distribution(theta, -1.0, 2.0).rsample((20_000,), torch.Generator().manual_seed(0))
+    parts = x.chunk(100)
+    grads = torch.stack(
+        [torch.autograd.grad(part.mean(), theta, retain_graph=True)[0] for part in parts]
+    )
+    (expected,) = torch.autograd.grad(head.distribution(theta, -1.0, 2.0).mean, theta)
+    assert expected[0, :3].abs().min() > 0.01  # the logits matter
+    error = grads.std(0) / 10
+    assert ((grads.mean(0) - expected).abs() < 5 * error + 1e-12).all()
+
+
 def test_atoms_start_at_their_shares() -> None:
     x = torch.cat([torch.zeros(300), torch.linspace(0.1, 2, 700)]).double()
     head = Atoms((0.0,), 0.0)

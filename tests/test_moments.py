@@ -78,6 +78,17 @@ def test_entropy_and_mode_of_a_logistic(centre: float, scale: float, dtype: torc
 
 
 @every_dtype
+@every_support
+def test_the_mode_is_wherever_the_top_is(low: float, high: float, dtype: torch.dtype) -> None:
+    """No end of the support moves it, though it moves the probability below it."""
+    centres = torch.tensor([-0.7, 0.123, 1.9])
+    theta = torch.stack([logistic(centre, 0.5, dtype) for centre in centres.tolist()])
+    room = 1e-3 if dtype == torch.float32 else 1e-6
+    found = PNN(theta, low, high, hidden=(1,)).mode
+    torch.testing.assert_close(found, centres.to(dtype), atol=room, rtol=0)
+
+
+@every_dtype
 def test_a_mode_at_the_end_is_the_end(dtype: torch.dtype) -> None:
     theta = torch.stack([logistic(centre, 0.5, dtype) for centre in (-4.0, 5.0, -4.0, 5.0)])
     low = torch.tensor([-1.0, -1.0, -1.0, -inf], dtype=dtype)

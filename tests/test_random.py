@@ -9,11 +9,16 @@ from registry import seeded
 
 
 @every_dtype
-def test_uniform_numbers_are_never_zero_or_one(dtype: torch.dtype) -> None:
-    u = uniform(torch.Size([1_000_000]), torch.zeros((), dtype=dtype), seeded(0))
+def test_uniform_numbers_are_never_zero_or_one(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    like = torch.zeros((), dtype=dtype)
+    u = uniform(torch.Size([1_000_000]), like, seeded(0))
     assert u.dtype == dtype
-    assert u.min() > 0
-    assert u.max() < 1
+    assert 0 < u.min() < 1e-4
+    assert 1 - 1e-4 < u.max() < 1
+    monkeypatch.setattr(torch, "rand", lambda shape, **_: like.expand(shape).clone())
+    assert 0 < uniform(torch.Size([1]), like).item() < 1e-7
 
 
 @every_dtype

@@ -64,13 +64,16 @@ def test_one_integer_that_stands_out(kwargs: dict[str, float]) -> None:
     assert d.entropy().item() == pytest.approx(entropy.item(), abs=1e-4)
 
 
-def test_few_integers_are_all_summed() -> None:
-    d = integers(logistic(0.3, 1.0, torch.float64), 1, least=-3.0, greatest=4.0, scale=2.0)
-    assert d.probs.shape == (8,)
-    expected = one_by_one(d, 10)
+@pytest.mark.parametrize("scale", [2.0, 300.0])
+def test_up_to_4096_integers_are_all_summed(scale: float) -> None:
+    least, greatest = -round(3 * scale), round(10 * scale)
+    limits = {"least": float(least), "greatest": float(greatest)}
+    d = integers(spikes(0.01), 2, shift=0.0, scale=scale, **limits)
+    assert d.probs.shape == (greatest - least + 1,)
+    expected = one_by_one(d, 10_000)
     found = (d.mean, d.variance, d.mode, d.entropy())
     for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
 
 
 def test_integers_without_end_have_no_list_of_probabilities() -> None:

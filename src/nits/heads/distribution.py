@@ -1,4 +1,4 @@
-"""Columns that are not a single PNN, categories and atoms, as torch distributions."""
+"""Distributions of columns that are more or less than a PNN: categories, numbers with atoms."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ColumnDistribution(Distribution):
         super().__init__(theta.shape[:-1], validate_args=False)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns the log-probability or log-density: −inf for impossible values, NaN for NaN."""
+        """Returns the log-probability or log-density of x: −inf if impossible, NaN for NaN."""
         x, given = self._given(self._value(value))
         possible = self.head.possible(x, given.low, given.high)
         found = restricted(self.head.log_prob_inside(given, x), x, possible)
@@ -111,9 +111,9 @@ class CategoricalColumn(ColumnDistribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most probable level; the first of them if there are several."""
-        level = self.theta.argmax(-1).to(self.theta)
-        return level.masked_fill(torch.isnan(self.theta).any(-1), torch.nan)
+        """The level of greatest probability; of several, the first."""
+        log_prob, level = self.logits.max(-1)
+        return level.to(self.theta).masked_fill(torch.isnan(log_prob), torch.nan)
 
     def entropy(self) -> Tensor:
         """Returns −E log P(X) in nats."""
@@ -124,11 +124,11 @@ class CategoricalColumn(ColumnDistribution):
 
 
 class AtomsColumn(ColumnDistribution):
-    """Atoms with probabilities of their own, elsewhere a PNN's density on [low, high], see (17).
+    """Atoms with probabilities of their own, else a PNN's density on [low, high], equation (17).
 
     log_prob, mode and entropy are with respect to the base measure of (17): a unit of mass at each
-    atom, and length elsewhere. Like a density they depend on the units of the column: the mode is
-    the value of greatest log_prob, and the entropy the mean of −log_prob.
+    atom, and length elsewhere. So mode and entropy depend on the unit of the column, as log_prob
+    does: the mode compares an atom's mass with the density of the other values.
     """
 
     head: Atoms

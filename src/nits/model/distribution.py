@@ -105,8 +105,7 @@ class JointDistribution(Distribution):
 
         generator: A torch.Generator or a seed; fresh randomness by default.
         """
-        with torch.no_grad():
-            return self._drawn(self.density.sample, sample_shape, generator)
+        return self._drawn(self.density.sample, sample_shape, generator)
 
     def rsample(self, sample_shape: Size = (), generator: Seed = None) -> Tensor:
         """Draws rows that carry gradients to the weights and the context; see `sample`."""

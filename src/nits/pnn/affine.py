@@ -60,7 +60,7 @@ class Affine(Distribution):
         return self._moved(self.base.icdf(value))
 
     def rsample(self, sample_shape: Size = (), generator: torch.Generator | None = None) -> Tensor:
-        """Draws samples that carry gradients to loc, scale and the parameters of the base."""
+        """Draws samples that carry gradients to loc, scale and the base's parameters."""
         shape = self._extended_shape(torch.Size(sample_shape))
         return self.icdf(uniform(shape, self.loc, generator))
 
@@ -100,8 +100,8 @@ class Affine(Distribution):
 def _check(base: Distribution, scale: Tensor) -> None:
     if base.support is not None and base.support.is_discrete:
         raise ValueError(
-            f"an affine map needs a distribution with a density, but {type(base).__name__} is "
-            "discrete; transform its samples instead."
+            "an affine map needs a distribution with a density, "
+            f"but {type(base).__name__} is discrete; move its values instead."
         )
     if not torch.compiler.is_compiling() and not bool((scale > 0).all()):
         raise ValueError(

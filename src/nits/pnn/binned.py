@@ -1,4 +1,4 @@
-"""Discretized PNNs: exact pmfs on intervals that tile the support, equal bins or integers."""
+"""PNNs seen through intervals that tile the support: exact pmfs on equal bins and on integers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BinnedPNN(Distribution):
 
     @abstractmethod
     def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the ends of k's interval; NaN for NaN, and any interval for an impossible k."""
+        """Returns the ends of k's interval; any other's where k is impossible, NaN for NaN."""
 
     @abstractmethod
     def reach(self, k: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ class BinnedPNN(Distribution):
         return constraints.integer_interval(self.least, self.greatest)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns log P(k), equation (6); −inf if k is not an integer of the support."""
+        """Returns log P(k), equation (6): −inf for all but integers of the support, NaN for NaN."""
         k = self._number(value)
         return restricted(self.base.log_mass(*self.edges(k)), k, self.possible(k))
 
@@ -82,7 +82,7 @@ class BinnedPNN(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """The log-pmf from least to greatest, shape (*, count), if both are finite."""
+        """The log-pmf of all integers of a finite support, shape (*, count)."""
         if math.isinf(self.greatest - self.least):
             raise AttributeError(
                 "logits and probs are for finitely many integers, but these are "
@@ -95,7 +95,7 @@ class BinnedPNN(Distribution):
 
     @property
     def probs(self) -> Tensor:
-        """The pmf of all integers from least to greatest, shape (*, count)."""
+        """The pmf of all integers of a finite support, shape (*, count)."""
         return self.logits.exp()
 
     def _number(self, value: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ class QuantizedPNN(BinnedPNN):
         return bins.possible(k, self.bins)
 
     def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns both edges of bin k; bin 0 starts at low exactly, the last ends at high."""
+        """Returns both edges of bin k; the first starts exactly at low, the last ends at high."""
         return bins.edges(k, self.base.low, self.base.high, self.bins)
 
     def reach(self, k: Tensor) -> Tensor:
@@ -158,7 +158,8 @@ class QuantizedPNN(BinnedPNN):
     @property
     def mode(self) -> Tensor:
         """The bin of greatest probability; of several, the first."""
-        return self.logits.argmax(-1).to(self.theta)
+        log_prob, k = self.logits.max(-1)
+        return k.to(self.theta).masked_fill(torch.isnan(log_prob), torch.nan)
 
     def entropy(self) -> Tensor:
         """Returns −E log P(K) in nats."""
@@ -193,7 +194,7 @@ class IntegerPNN(BinnedPNN):
         return self.integers.possible(k)
 
     def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the ends of k's interval, exactly low and high at the ends of the support."""
+        """Returns the ends of k's interval; the least starts at low, the greatest ends at high."""
         return self.integers.edges(k, self.base.low, self.base.high)
 
     def reach(self, k: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ def edges(k: Tensor, low: Tensor, high: Tensor, count: int) -> tuple[Tensor, Ten
 
 
 def reach(k: Tensor, low: Tensor, high: Tensor, count: int) -> Tensor:
-    """Returns the upper edge of bin ⌊k⌋ for any number k: low below 0, high from count − 1 on."""
+    """Returns how far the bins up to ⌊k⌋ reach, for any number k: from low to high."""
     return edge((k.floor() + 1).clamp(0, count), low, high, count)
 
 

@@ -127,7 +127,7 @@ class PNN(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The point of greatest density, without gradients, by a search: see `nits.pnn.moments`."""
+        """The point of greatest density, which carries no gradient: see `nits.pnn.moments`."""
         return self.each(moments.mode)
 
     def entropy(self) -> Tensor:
@@ -143,7 +143,7 @@ class PNN(Distribution):
         return torch.cat(found).reshape(self.batch_shape)
 
     def _points(self, x: Tensor) -> tuple[Tensor, torch.Size]:
-        """Moves the sample dimensions of x last: (*sample, *batch) becomes (*batch, S)."""
+        """Moves samples behind the batch: x of shape (*sample, *batch) becomes (*batch, S)."""
         shape = torch.broadcast_shapes(x.shape, self.batch_shape)
         samples = shape[: len(shape) - len(self.batch_shape)].numel()
         x = x.expand(shape).reshape(samples, *self.batch_shape).movedim(0, -1)

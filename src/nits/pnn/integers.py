@@ -41,7 +41,7 @@ class Integers:
         return (k >= self.least) & (k <= self.greatest) & (k == k.floor()) & ~torch.isinf(k)
 
     def upper_edge(self, k: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """Returns the upper edge of any number k; that of the greatest integer is exactly high."""
+        """Returns the upper edge of k, which may lie between two integers; of the last, high."""
         edge = torch.where(k >= self.greatest, high, ((k - self.shift) + 0.5) / self.scale)
         return torch.where(k < self.least, low, edge)
 

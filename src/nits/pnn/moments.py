@@ -16,10 +16,10 @@ CELLS, NODES = 256, 8
 """Of the quadrature of mean and variance: cells between quantiles, and points in each."""
 
 LEVELS = 1024
-"""Number of quantiles for the entropy's integrand, and for the start of the mode's search."""
+"""At how many quantiles log ν is evaluated for the entropy, and to begin with for the mode."""
 
 PASSES, FINER = 4, 128
-"""Of the search for the mode: passes that narrow its interval, and parts of it per pass."""
+"""Of the search for the mode: how often, and into how many parts, an interval is cut."""
 
 
 def mean_and_variance(pnn: PNN) -> tuple[Tensor, Tensor]:
@@ -51,8 +51,9 @@ def entropy(pnn: PNN) -> Tensor:
 
         H = −∫ log ν(N⁻¹(u)) du,   u = s⁴ (35 − 84 s + 70 s² − 20 s³)                           (25)
 
-    However narrow a peak is, as many points fall into it as it has mass. The error is below 10⁻⁹
-    nats for smooth densities; where log ν jumps, as it does around a spike, 0.002 of the jump.
+    However narrow a peak is, as many points fall into it as it has mass. In float64 the error is
+    below 10⁻⁹ nats for mixtures of logistics of like widths and 10⁻⁴ for networks with weights of
+    order one; where log ν jumps, as it does around a spike, it is about 0.002 of the jump.
     """
     below, above, share = levels(pnn)
     x = pnn.quantile(below, above)
@@ -85,7 +86,7 @@ def mode(pnn: PNN) -> Tensor:
 def search(
     pnn: PNN, value: Callable[[Tensor], Tensor], log_prob: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Returns the value of greatest log-probability among those at quantiles of each PNN.
+    """Returns the likeliest of the values that quantiles of each PNN stand for.
 
     The best of all levels is taken, and those between its neighbours are looked at more closely. In
     probability a narrow peak is as wide as its mass, and both ends of a finite support are levels.
@@ -110,12 +111,12 @@ def levels(pnn: PNN) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _level(s: Tensor) -> Tensor:
-    """Returns u(s) of (25), which rises from 0 to 1 with three zero derivatives at each end."""
+    """Returns u(s) of (25): from 0 to 1, with three derivatives that vanish at either end."""
     return s**4 * (35 - 84 * s + 70 * s**2 - 20 * s**3)
 
 
 def _nodes(pnn: PNN) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns quadrature points and weights, shapes (NODES, CELLS, n), and the median."""
+    """Returns points and weights of a quadrature, shapes (NODES, CELLS, n), and the median."""
     t = torch.linspace(-35.0, 35.0, CELLS + 1).to(pnn.theta).unsqueeze(1)
     t = t.expand(-1, *pnn.batch_shape)
     knots = pnn.quantile(torch.sigmoid(t), torch.sigmoid(-t))

@@ -1,4 +1,4 @@
-"""Random numbers: uniform ones for quantiles, and private generators."""
+"""Uniform random numbers, independent or quasi-random, and private generators for them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nits.pnn.distributions import PNN
 
 BETWEEN = 3
-"""Number of points that stand for the integers strictly between two neighbouring quantiles."""
+"""How many points at most are taken between two neighbouring quantiles."""
 
 MOST = moments.LEVELS * (1 + BETWEEN)
 """How many integers are summed one by one."""
@@ -69,8 +69,8 @@ def mode(pnn: PNN, integers: Integers) -> Tensor:
         return log_mass.masked_fill(torch.isinf(k), -torch.inf)
 
     if integers.count <= MOST:
-        k = _all(pnn, integers)
-        return k.gather(0, log_prob(k).argmax(0, keepdim=True)).squeeze(0)
+        score, best = log_prob(_all(pnn, integers)).max(0)
+        return (integers.least + best.to(score)).masked_fill(torch.isnan(score), torch.nan)
     return moments.search(pnn, integers.containing, log_prob)
 
 
@@ -81,7 +81,7 @@ def _all(pnn: PNN, integers: Integers) -> Tensor:
 
 
 def _nodes(pnn: PNN, integers: Integers) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns points k and weights for sums over integers, shapes (S, n), and a central integer.
+    """Returns points k and weights for sums over integers, shapes (S, n), and a middle integer.
 
     The points may lie between integers, where they stand for several.
     """
