@@ -109,13 +109,17 @@ def find(values: NDArray[Any]) -> Grid | None:
 
     values: Finite floats, integers or times, at least one.
     """
-    if values.dtype.kind in "iuM":
-        return _of_integers(np.unique(integers(values)))
-    x = np.unique(values)
+    x = _distinct(integers(values))
+    if x.dtype.kind in "iu":
+        return _of_integers(x)
     precision = ULPS[x.dtype.name] * float(np.finfo(x.dtype).eps)
     x = x.astype(np.float64)
     found = _decimal(x, precision) or _measured(x, precision)
     return found if found is not None and found.encode(x)[1].all() else None
+
+
+def _distinct(values: NDArray[Any]) -> NDArray[Any]:
+    return values if bool((values[1:] > values[:-1]).all()) else np.unique(values)
 
 
 def integers(values: NDArray[Any]) -> NDArray[Any]:

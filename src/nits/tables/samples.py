@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from nits.tables import grids
 
 Numbers = NDArray[np.float64]
 
@@ -98,25 +95,3 @@ class Sample:
 def _spread(x: Numbers) -> NDArray[np.intp]:
     rows = np.linspace(0, len(x) - 1, ROWS).astype(np.intp)
     return np.union1d(rows, [np.argmin(x), np.argmax(x)])
-
-
-def base(values: NDArray[Any]) -> int:
-    """Returns what is taken off integers so that floats hold them: nothing, if they can anyway."""
-    if values.dtype.kind not in "iuM":
-        return 0
-    whole = grids.integers(values)
-    least, greatest = int(whole.min()), int(whole.max())
-    if values.dtype.kind != "M" and max(-least, greatest) <= 2**53:
-        return 0
-    return least
-
-
-def numbers(values: NDArray[Any], less: int) -> Numbers:
-    """Returns values − less as floats, the difference taken before any digit is lost."""
-    if values.dtype.kind not in "iuM":
-        return values.astype(np.float64)
-    whole = grids.integers(values)
-    if less == 0:
-        return whole.astype(np.float64)
-    # Modulo 2^64, as whole ≥ less: exact, if the range of the column fits.
-    return (whole.astype(np.uint64) - np.uint64(less % 2**64)).astype(np.float64)

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
+LOOKED_AT = 4096
+"""Distinct values next to an end that a tail is fitted to at most: enough for 16 million rows."""
+
 
 @dataclass(frozen=True)
 class Tail:
@@ -53,6 +56,9 @@ class Tail:
 
 NO_TAIL = Tail(0.0, 1.0)
 
+UNLIKELY = -math.log(0.01)
+"""−log of a probability that counts as none."""
+
 
 def share(rows: int) -> float:
     """Returns the mass beyond one end of so many values: 1/(n + 1), as for the next row."""
@@ -69,8 +75,8 @@ def rate(distance: Numbers, counts: Numbers, step: float = 0.0) -> float:
     The mean excess m over a threshold is 1/rate for an exponential, 1/(exp(rate · step) − 1) steps
     for a geometric law. It is never taken greater than the range of the values.
     """
-    total = np.cumsum(counts)
-    wanted = max(5.0, math.sqrt(total[-1]))
+    total = np.cumsum(counts[:LOOKED_AT] if len(counts) > LOOKED_AT else counts)
+    wanted = max(5.0, math.sqrt(float(np.sum(counts))))
     while True:
         at = min(int(np.searchsorted(total, wanted)), len(total) - 1)
         rows = float(total[at])
@@ -83,3 +89,28 @@ def rate(distance: Numbers, counts: Numbers, step: float = 0.0) -> float:
         return math.log1p(step / mean) / step
     mean = excess / max(rows - float(counts[at]), 1.0)
     return 1.0 / mean if mean > 0 else 1.0
+
+
+def closed(counts: Numbers) -> bool:
+    """Whether an end is a limit: its frequency would make values beyond it certain, were there any.
+
+    counts: How often the outermost distinct values occur, the extreme one first.
+
+    Frequencies c₁, c₂, … that go on as they came, in a geometric law, leave c₁²/c₂ rows beyond the end,
+    so that there is none by chance has probability exp(−c₁²/c₂). Two values alone are the whole range.
+    """
+    if len(counts) <= 2:
+        return True
+    return float(counts[0]) ** 2 / float(counts[1:3].mean()) > UNLIKELY
+
+
+def near(gap: float, distance: Numbers, counts: Numbers) -> bool:
+    """Whether the extreme value stops so short of a natural limit, by a gap, that it shows.
+
+    distance, counts: As for `rate`, in the units of the gap.
+
+    Without a limit the extreme value would miss any given point by about the mean excess of the
+    outermost values, so a gap below that speaks for the limit. If it is wrong, little is lost: values
+    beyond it keep the probability of what has never been seen.
+    """
+    return gap * rate(distance, counts) <= 1
