@@ -87,8 +87,9 @@ def blended(counts: Counts, masses: Numbers, strength: float, size: int, rows: i
     """
     if np.isinf(strength):
         return masses - math.log(size)
-    found: Numbers = np.log(counts + strength * np.exp(masses)) - math.log(rows + strength * size)
-    return found
+    with np.errstate(divide="ignore"):
+        weights: Numbers = np.log(counts + strength * np.exp(masses))
+    return weights - math.log(rows + strength * size)
 
 
 def _listed_scores(

@@ -11,7 +11,7 @@ import numpy as np
 from nits.tables import atoms as spikes
 from nits.tables import candidates, scales
 from nits.tables.candidates import Mask
-from nits.tables.contest import SMOOTH, Candidate, Contest
+from nits.tables.contest import LISTED, SMOOTH, Candidate, Contest
 from nits.tables.records import Record
 from nits.tables.samples import Sample
 from nits.tables.scales import Asinh, Linear, Scale
@@ -66,7 +66,7 @@ class Case:
         views = [self.view(scale, even) for scale in options]
         scores = [candidates.smooth_scores(view, atoms, self.trials) for view in views]
         best = max(scores, key=self.contest.mean)
-        first = next(i for i, each in enumerate(scores) if self.contest.tied(best, each))
+        first = next(i for i, each in enumerate(scores) if self.contest.tied(best, each, 2.0))
         return Fit(options[first], views[first], self._found(views[first]))
 
     def _found(self, view: View) -> Mask:
@@ -92,7 +92,7 @@ class Case:
             _candidate(
                 name + " with atoms" * int(mask.any()),
                 candidates.smooth_scores(fit.view, mask, self.trials),
-                SMOOTH,
+                SMOOTH + int(mask.sum()),
                 fit._replace(atoms=mask),
             )
             for mask in masks
@@ -104,7 +104,7 @@ class Case:
         beyond: Scores of the smooth model, which values beyond the range have here, too.
         """
         scores, strength = candidates.ordered_scores(beyond, self.escape, self.trials)
-        found = [_candidate("ordered", scores, SMOOTH, (fit, strength))]
+        found = [_candidate("ordered", scores, LISTED, (fit, strength))]
         if len(self.record.values) <= MOST_LEVELS and not self.record.time:
             scores = candidates.level_scores(beyond, self.escape, self.trials)
             found.append(_candidate("levels", scores, len(self.record.values) - 1, (fit, 0.5)))

@@ -24,6 +24,10 @@ evidence, not noise."""
 SMOOTH = 3 * UNITS - 1
 """Free numbers of the smooth model: centres, widths and weights."""
 
+LISTED = SMOOTH + UNITS // 2
+"""What ordered values count for: the smooth model over them, and as 16 atoms, since only a grid gives
+values that were never seen."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -62,10 +66,10 @@ class Contest:
         error = math.sqrt(float(noise**2 @ self._variance)) / float(self._weight.sum())
         return self.mean(difference), error
 
-    def tied(self, scores: Numbers, other: Numbers) -> bool:
-        """Whether the lead over the other is within one standard error, or negligible."""
+    def tied(self, scores: Numbers, other: Numbers, errors: float = 1.0) -> bool:
+        """Whether the lead over the other is within so many standard errors, or negligible."""
         lead, error = self.lead(scores, other)
-        return lead <= max(error, NEGLIGIBLE)
+        return lead <= max(errors * error, NEGLIGIBLE)
 
     def winner(self, candidates: Sequence[Candidate]) -> Candidate:
         """Returns the best candidate, or of those tied with it the one with the fewest free numbers."""

@@ -246,8 +246,9 @@ def _euclid(parts: Numbers, tolerance: float) -> float | None:
 
 def _shifted(x: Any, exponent: int) -> Any:
     """Returns x · 10^exponent, correctly rounded for |exponent| ≤ 22, where powers of ten are exact."""
-    for part in _pieces(abs(exponent)):
-        x = x * 10.0**part if exponent > 0 else x / 10.0**part
+    with np.errstate(over="ignore"):
+        for part in _pieces(abs(exponent)):
+            x = x * 10.0**part if exponent > 0 else x / 10.0**part
     return x
 
 

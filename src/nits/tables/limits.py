@@ -38,16 +38,17 @@ def find(record: Record, ends: tuple[Limit, Limit]) -> Limits:
     counts = record.counts.astype(np.float64)
     if not record.time:
         # A power of two keeps differences of the largest floats finite.
-        x = record.x * (2.0**-64 if max(-lowest, highest) > 1e300 else 1.0)
+        unit = 2.0**-64 if max(-lowest, highest) > 1e300 else 1.0
+        x = record.x * unit
         below, above = (x - x[0], counts), (x[-1] - x[::-1], counts[::-1])
-        if lowest >= 0 and tails.near(x[0], *below):
+        if lowest >= 0 and tails.near(lowest * unit, *below):
             low = max(0, low)
-        if highest <= 0 and tails.near(-x[-1], *above):
+        if highest <= 0 and tails.near(-highest * unit, *above):
             high = min(0, high)
-        if lowest >= 0 and highest <= 1 and tails.near(1 - x[-1], *above):
+        if lowest >= 0 and highest <= 1 and tails.near(1 - highest, *above):
             high = min(1, high)
-    low = lowest if tails.closed(counts[:3]) else low
-    high = highest if tails.closed(counts[:-4:-1]) else high
+    low = lowest if tails.closed(counts[:5]) else low
+    high = highest if tails.closed(counts[:-6:-1]) else high
     return Limits(low, high)
 
 

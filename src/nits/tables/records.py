@@ -16,8 +16,11 @@ from nits.tables.resolution import Resolution
 Numbers = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-MOST_CELLS = 2**16
+MOST_CELLS = 2**18
 """Cells of a grid whose masses float32 tells apart with room to spare; more are modelled by a density."""
+
+
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,8 @@ class Record:
 
     @property
     def step(self) -> float:
-        """The step of the grid if its cells are few enough to have masses, else 0."""
-        if self.grid is None or self.x[-1] / 2 - self.x[0] / 2 > self.grid.width * MOST_CELLS / 2:
+        """The step of the grid if its cells are few enough, and wide enough, to have masses, else 0."""
+        if self.grid is None or self.grid.width < TINY or self.x[-1] / 2 - self.x[0] / 2 > self.grid.width * MOST_CELLS / 2:
             return 0.0
         return self.grid.width
 

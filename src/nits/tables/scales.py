@@ -100,7 +100,7 @@ class Log(Scale):
 
     def _distance(self, x: Numbers) -> Numbers:
         with np.errstate(over="ignore"):
-            found: Numbers = np.minimum(self.sign * (x - self.offset), LARGEST)
+            found: Numbers = self.sign * (x - self.offset)
         return found
 
 
@@ -207,13 +207,14 @@ def fitted(x: Numbers, counts: Numbers, low: float, high: float) -> list[Scale]:
     edge = _beyond(x, counts, sign)
     if edge > 0:
         offsets.append(low - edge if sign > 0 else high + edge)
+    ends = np.array([low, high])
+    possible = [o for o in offsets if np.isfinite(Log(o, sign, 0.0, 1.0).to(ends)).all()]
     found: list[Scale] = [Linear(middle, spread(x, counts))]
-    found += [_log(x, counts, offset, sign) for offset in offsets]
+    found += [_log(x, counts, offset, sign) for offset in possible]
     found.append(Asinh(middle, spread(x, counts), 1.0))
     if low > 0 and high < 1:
         t = Logit(0.0, 1.0).to(x)
         found.append(Logit(float(quantiles(t, counts, np.array([0.5]))[0]), spread(t, counts)))
-    ends = np.array([low, high])
     return [scale for scale in found if np.isfinite(scale.to(ends)).all()]
 
 

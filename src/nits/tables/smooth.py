@@ -167,7 +167,9 @@ def quantiles(points: Numbers, counts: Numbers, levels: Numbers) -> Numbers:
     low = np.floor(position)
     first = points[np.searchsorted(ends, low, side="right")]
     next_ = points[np.searchsorted(ends, np.minimum(low + 1, ends[-1] - 1), side="right")]
-    found: Numbers = first + (next_ - first) * (position - low)
+    weight = position - low
+    # Not first + weight · difference, which overflows between the largest floats.
+    found: Numbers = first * (1 - weight) + next_ * weight
     return found
 
 

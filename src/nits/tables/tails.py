@@ -101,7 +101,7 @@ def closed(counts: Numbers) -> bool:
     """
     if len(counts) <= 2:
         return True
-    return float(counts[0]) ** 2 / float(counts[1:3].mean()) > UNLIKELY
+    return float(counts[0]) ** 2 / float(counts[1:5].mean()) > UNLIKELY
 
 
 def near(gap: float, distance: Numbers, counts: Numbers) -> bool:

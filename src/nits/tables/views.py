@@ -6,6 +6,7 @@ column's resolution, so that points and cells can be compared.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -57,8 +58,14 @@ class Points:
         return Smooth(mixture, float(self.u[ends[0]]), float(self.u[ends[1]]), lower, upper)
 
     def log_prob(self, model: Smooth, at: Places) -> Numbers:
-        """Returns log density + log resolution."""
-        return model.log_density(self.u[at]) + self.log_width[at]
+        """Returns log density + log resolution, or log masses where the density varies within that."""
+        u, log_width = self.u[at], self.log_width[at]
+        wide = log_width > _log_narrow(model)
+        found = np.empty(len(at))
+        found[~wide] = model.log_density(u[~wide]) + log_width[~wide]
+        half = np.exp(log_width[wide]) / 2
+        found[wide] = model.log_mass(u[wide] - half, u[wide] + half)
+        return found
 
 
 @dataclass(frozen=True)
@@ -86,9 +93,14 @@ class Cells:
     def log_prob(self, model: Smooth, at: Places) -> Numbers:
         """Returns log masses."""
         a, b = self.start[at], self.end[at]
-        wide = b - a > 2 * NARROW * model.mixture.scales.min()
+        wide = b - a > np.exp(_log_narrow(model))
         found = np.empty(len(at))
         found[wide] = model.log_mass(a[wide], b[wide])
         a, b = a[~wide], b[~wide]
         found[~wide] = model.log_density((a + b) / 2) + np.log(b - a)
         return found
+
+
+def _log_narrow(model: Smooth) -> float:
+    """Returns the logarithm of the width below which the density is as good as straight."""
+    return math.log(2 * NARROW * float(model.mixture.scales.min()))

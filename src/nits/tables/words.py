@@ -82,10 +82,8 @@ def steps(grid: Grid, time: bool) -> str:
         unit, size = next((n, s) for n, s in UNITS.items() if grid.step % s == 0)
         return unit if grid.step == size else f"steps of {grid.step // size} {unit}"
     if isinstance(grid.step, int) and isinstance(grid.origin, int):
-        if grid.width == 1:
-            return "integers"
         if grid.origin % grid.step == 0:
-            return f"multiples of {grid.width:g}"
+            return "integers" if grid.width == 1 else f"multiples of {grid.width:g}"
     return f"steps of {grid.width:.4g}"
 
 
@@ -96,9 +94,11 @@ def _limits(within: Limits, case: Case) -> list[str]:
     if (within.low, within.high) == (0, 1) and (least, greatest) != (0, 1):
         return ["a share"]
     found = ["never negative"] if within.low == 0 else []
+    if within.high == 0:
+        found.append("never positive")
     if within.low == least != 0:
         found.append(f"at least {least:g}")
-    if within.high == greatest:
+    if within.high == greatest != 0:
         found.append(f"at most {greatest:g}")
     return found
 
