@@ -8,11 +8,13 @@ range), for saying which one it is, and ½ log n, for its share.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables.views import Counts, Numbers, View
+from nits.tables.smooth import UNITS
+from nits.tables.views import Counts, Numbers, Places, View
 
 Mask = NDArray[np.bool_]
 
@@ -34,59 +36,75 @@ def find(view: View, counts: Counts, log_cells: Numbers) -> Mask:
 
     log_cells: Logarithm of how many values could have been recorded, by the resolution at each.
     """
-    price = 0.5 * math.log(max(int(counts.sum()), 2)) + log_cells
-    none = np.zeros(len(counts), bool)
     able = np.flatnonzero(counts >= SEVERAL)
     if not len(able) or len(counts) <= LEFT:
-        return none
-    frequent = able[np.argsort(-counts[able], kind="stable")][:MOST_ATOMS]
-    chosen = max(_nested(frequent, len(counts)), key=lambda set_: _worth(view, counts, set_, price))
+        return np.zeros(len(counts), bool)
+    price = 0.5 * math.log(int(counts.sum())) + log_cells
+    search = _Search(view, counts, price, able[np.argsort(-counts[able], kind="stable")])
+    chosen = search.start()
     for _ in range(3):
-        chosen, before = _justified(view, counts, chosen, price), chosen
+        chosen, before = search.justified(chosen), chosen
         if np.array_equal(chosen, before):
             break
-    return chosen if _worth(view, counts, chosen, price) > _worth(view, counts, none, price) else none
+    return search.best([np.zeros(len(counts), bool), chosen]) if chosen.any() else chosen
 
 
-def _nested(frequent: NDArray[np.intp], size: int) -> list[Mask]:
-    """Returns the sets of the 0, 1, 2, 4, … most frequent values that leave some to the smooth model."""
-    sizes = [0] + [2**i for i in range(7)]
-    found = []
-    for wanted in sizes:
-        if wanted <= min(len(frequent), size - LEFT):
-            found.append(np.zeros(size, bool))
-            found[-1][frequent[:wanted]] = True
-    return found
+@dataclass(frozen=True)
+class _Search:
+    """able: Places of the values that can be atoms, the most frequent first."""
 
+    view: View
+    counts: Counts
+    price: Numbers
+    able: Places
 
-def _justified(view: View, counts: Counts, atoms: Mask, price: Numbers) -> Mask:
-    """Returns the values that are worth being atoms, given the smooth model without the present ones."""
-    able = np.flatnonzero(counts >= SEVERAL)
-    model = view.fit(counts, (counts > 0) & ~atoms)
-    expected = math.log(counts[~atoms].sum()) + view.log_prob(model, able)
-    gain = _gain(counts[able], expected) - price[able]
-    best = np.argsort(-gain, kind="stable")[:MOST_ATOMS]
-    found = np.zeros(len(counts), bool)
-    found[able[best[gain[best] > 0]]] = True
-    return found if np.count_nonzero(~found) >= LEFT else atoms
+    def start(self) -> Mask:
+        """Returns the best of the sets of the 0, 1, 2, 4, … most frequent values.
+
+        They are compared only if one value has half a logistic for itself, and so hides its excess.
+        """
+        most = min(len(self.able), MOST_ATOMS, len(self.counts) - LEFT)
+        sizes = [0, *(2**i for i in range(7) if 2**i <= most)]
+        if 2 * UNITS * int(self.counts.max()) <= int(self.counts.sum()):
+            sizes = [0]
+        sets = [np.isin(np.arange(len(self.counts)), self.able[:size]) for size in sizes]
+        return self.best(sets) if len(sets) > 1 else sets[0]
+
+    def best(self, sets: list[Mask]) -> Mask:
+        """Returns the set of atoms that is worth most; they are compared at the same values."""
+        at, weight = self._probe(np.flatnonzero(np.any(sets, axis=0)))
+        return max(sets, key=lambda atoms: self._worth(atoms, at, weight))
+
+    def justified(self, atoms: Mask) -> Mask:
+        """Returns the values worth being atoms, given the smooth model without the present ones."""
+        model = self.view.fit(self.counts, (self.counts > 0) & ~atoms)
+        rest = math.log(self.counts[~atoms].sum())
+        gain = _gain(self.counts[self.able], rest + self.view.log_prob(model, self.able))
+        gain -= self.price[self.able]
+        best = np.argsort(-gain, kind="stable")[:MOST_ATOMS]
+        found = np.zeros(len(atoms), bool)
+        found[self.able[best[gain[best] > 0]]] = True
+        return found if np.count_nonzero(~found) >= LEFT else atoms
+
+    def _worth(self, atoms: Mask, at: Places, weight: Numbers) -> float:
+        """Returns the log-likelihood with these atoms less the price of naming them."""
+        n, rest = int(self.counts.sum()), int(self.counts[~atoms].sum())
+        model = self.view.fit(self.counts, (self.counts > 0) & ~atoms)
+        own = np.where(atoms, self.counts, 0)[at] / n
+        with np.errstate(divide="ignore"):
+            log = np.logaddexp(np.log(own), math.log(rest / n) + self.view.log_prob(model, at))
+        return float(weight @ log - self.price[atoms].sum())
+
+    def _probe(self, frequent: Places) -> tuple[Places, Numbers]:
+        """Returns places at which fits are judged, the frequent ones and some others, and their weights."""
+        others = np.setdiff1d(np.flatnonzero(self.counts), frequent)
+        some = others[:: max(1, len(others) // PROBED)]
+        scale = self.counts[others].sum() / max(int(self.counts[some].sum()), 1)
+        at = np.concatenate([frequent, some])
+        return at, self.counts[at] * np.repeat([1.0, scale], [len(frequent), len(some)])
 
 
 def _gain(rows: Counts, log_expected: Numbers) -> Numbers:
     """Returns the nats gained by naming values that have more rows than expected; −inf if they have not."""
     deviance = rows * (np.log(rows) - log_expected) - rows + np.exp(np.minimum(log_expected, 300))
     return np.where(np.log(rows) > log_expected, deviance, -np.inf)
-
-
-def _worth(view: View, counts: Counts, atoms: Mask, price: Numbers) -> float:
-    """Returns the log-likelihood with these atoms less the price of naming them."""
-    n, others = int(counts.sum()), np.flatnonzero((counts > 0) & ~atoms)
-    rest = int(counts[others].sum())
-    model = view.fit(counts, (counts > 0) & ~atoms)
-    probe = others[:: max(1, len(others) // PROBED)]
-    weights = counts[probe] * (rest / counts[probe].sum())
-    worth = float(weights @ (view.log_prob(model, probe) + math.log(rest / n)))
-    if not atoms.any():
-        return worth
-    rows, smooth = counts[atoms], view.log_prob(model, np.flatnonzero(atoms))
-    own = rows @ np.logaddexp(np.log(rows / n), math.log(rest / n) + smooth)
-    return worth + float(own - price[atoms].sum())

@@ -72,7 +72,7 @@ def rank_masses(counts: Counts, at: Places) -> Numbers:
     seen = counts > 0
     size = int(np.count_nonzero(seen))
     # In units of a quarter of all ranks: the mixture expects points of ordinary size.
-    edges = (np.cumsum(seen) - 1) * (4 / size)
+    edges: Numbers = (np.cumsum(seen) - 1).astype(np.float64) * (4 / size)
     view = Cells(edges, edges + 4 / size)
     model = view.fit(counts, seen)
     return view.log_prob(model, at) - math.log(model.share / size)

@@ -14,7 +14,7 @@ from nits.tables.candidates import Mask
 from nits.tables.contest import LISTED, SMOOTH, Candidate, Contest
 from nits.tables.records import Record
 from nits.tables.samples import Sample
-from nits.tables.scales import Asinh, Linear, Scale
+from nits.tables.scales import Asinh, Scale
 from nits.tables.views import Cells, Numbers, Points, View
 
 MOST_LEVELS = 1000

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables import candidates, limits, words
-from nits.tables.cases import MOST_LEVELS, Case, Fit
+from nits.tables import candidates, grids, limits, words
+from nits.tables.cases import MOST_LEVELS, Case
 from nits.tables.contest import Candidate
 from nits.tables.decisions import Decision, Gridded, Kind, Levels, Ordered, Real
 from nits.tables.limits import Limit, Limits
@@ -46,7 +46,7 @@ def decide(
     support: Limits that the user gives; nothing beyond them is possible.
     atoms: Whether values may have probabilities of their own beside a density or a grid.
     """
-    if known.dtype.kind in "Ob":
+    if known.dtype.kind in "OUSb":
         return _categories(known, kind)
     stored = _stored(known, dtype)
     record = Record.of(stored)
@@ -56,7 +56,7 @@ def decide(
             "set it aside."
         )
     if kind == "categorical":
-        return _categories(stored, kind)
+        return _categories(grids.integers(stored), kind)
     case = Case(record, Sample.of(record.numbers(stored)), atoms)
     within = _given(record, support) if support else limits.find(record, _ends(stored, dtype))
     return _decision(case, _entries(case, kind), within, kind)
@@ -65,7 +65,9 @@ def decide(
 def _categories(known: NDArray[Any], kind: str | None) -> Decision:
     """Returns levels, of which all but the most frequent ones are pooled if there are too many."""
     if kind not in (None, "categorical", "ordered"):
-        raise ValueError(f"strings and booleans must be categorical, not {kind}; leave the kind out.")
+        raise ValueError(
+            f"strings and booleans must be categorical, not {kind}; leave the kind out."
+        )
     counts = Counter(known.tolist())
     ranked = sorted(counts, key=lambda level: (-counts[level], level))
     kept = ranked if len(ranked) <= MOST_LEVELS else ranked[: MOST_LEVELS - 1]
@@ -128,7 +130,9 @@ def _kind(name: str, record: Record, atoms: NDArray[np.intp], strength: float) -
         size = len(record.values)
         masses = candidates.rank_masses(record.counts, np.arange(size))
         shares = candidates.blended(record.counts, masses, strength, size, record.rows)
-        return Ordered(record.plain(slice(None)), tuple((np.exp(shares) / np.exp(shares).sum()).tolist()))
+        return Ordered(
+            record.plain(slice(None)), tuple((np.exp(shares) / np.exp(shares).sum()).tolist())
+        )
     if name.startswith("grid") and record.grid is not None:
         return Gridded(record.grid, tuple(record.grid.encode(record.values[atoms])[0].tolist()))
     return Real(record.plain(atoms), record.grid)

@@ -61,7 +61,7 @@ class Grid:
 
     def encode(self, values: NDArray[Any]) -> tuple[Places, NDArray[np.bool_]]:
         """Returns k of the nearest grid point of each value, and whether the value lies on it."""
-        if self.exact and values.dtype.kind in "iuM":
+        if self.exact and values.dtype.kind in "iumM":
             return self._encode_integers(integers(values))
         x = np.asarray(values, np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -82,7 +82,8 @@ class Grid:
 
     def points(self, k: Places) -> Numbers:
         """Returns the values at k as floats, decimals as their literals are read."""
-        return _shifted(self.origin + k.astype(np.float64) * self.step, -self.exponent)
+        found: Numbers = _shifted(self.origin + k.astype(np.float64) * self.step, -self.exponent)
+        return found
 
     def tolerance(self, x: Numbers) -> Numbers:
         """Returns by how much each value may miss its grid point."""
@@ -123,9 +124,10 @@ def _distinct(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def integers(values: NDArray[Any]) -> NDArray[Any]:
-    """Returns integers as they are, and times as int64."""
-    if values.dtype.kind == "M":
-        return values.astype("datetime64[ns]").astype(np.int64)
+    """Returns times and durations as nanoseconds in int64, and anything else as it is."""
+    if values.dtype.kind in "mM":
+        unit = "datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]"
+        return values.astype(unit).astype(np.int64)
     return values
 
 

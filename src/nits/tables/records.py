@@ -79,7 +79,11 @@ class Record:
     @property
     def step(self) -> float:
         """The step of the grid if its cells are few enough, and wide enough, to have masses, else 0."""
-        if self.grid is None or self.grid.width < TINY or self.x[-1] / 2 - self.x[0] / 2 > self.grid.width * MOST_CELLS / 2:
+        if (
+            self.grid is None
+            or self.grid.width < TINY
+            or self.x[-1] / 2 - self.x[0] / 2 > self.grid.width * MOST_CELLS / 2
+        ):
             return 0.0
         return self.grid.width
 

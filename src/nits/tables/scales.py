@@ -230,7 +230,9 @@ def _beyond(x: Numbers, counts: Numbers, sign: int) -> float:
 
 def _log(x: Numbers, counts: Numbers, offset: float, sign: int) -> Log:
     t = Log(offset, sign, 0.0, 1.0).to(x)
-    return Log(offset, sign, sign * float(quantiles(t, counts, np.array([0.5]))[0]), spread(t, counts))
+    return Log(
+        offset, sign, sign * float(quantiles(t, counts, np.array([0.5]))[0]), spread(t, counts)
+    )
 
 
 NAMES: dict[str, type[Scale]] = {cls.name: cls for cls in (Linear, Log, Asinh, Logit)}

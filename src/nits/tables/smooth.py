@@ -7,6 +7,7 @@ be: fast in plain numbers, and in logarithms where those underflow.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +69,7 @@ class Mixture:
         e = np.exp(z)
         total = (e / (1 + e) ** 2) @ (1 / self.scales)
         with np.errstate(divide="ignore"):
-            found = np.log(total)
+            found: Numbers = np.log(total)
         if (low := total < TINY).any():
             parts = z[low] - 2 * np.log1p(e[low]) - np.log(self.scales)
             found[low] = np.logaddexp.reduce(parts, axis=1)
@@ -81,7 +82,7 @@ class Mixture:
             z = -np.abs((start + end)[:, None] / 2 - self.centres) / self.scales
             e, q = np.exp(z), np.exp(-half)
             total = (e * -np.expm1(-2 * half) / ((q + e) * (1 + q * e))).sum(1)
-            found = np.log(total)
+            found: Numbers = np.log(total)
         if (low := ~(total >= TINY)).any():
             found[low] = self._log_mass_in_logs(start[low], end[low])
         return found - np.log(len(self.centres))
@@ -93,7 +94,8 @@ class Mixture:
         with np.errstate(divide="ignore"):
             width = np.log(-np.expm1(-(end - start)[:, None] / self.scales))
         parts = width - np.logaddexp(0.0, -t) - np.logaddexp(0.0, s)
-        return np.logaddexp.reduce(parts, axis=1)
+        found: Numbers = np.logaddexp.reduce(parts, axis=1)
+        return found
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Smooth:
         return np.exp(self.log_mass(np.full_like(u, -np.inf), u))
 
 
-def _tiled(function, *points: Numbers) -> Numbers:
+def _tiled(function: Callable[..., Numbers], *points: Numbers) -> Numbers:
     """Returns the function of points, shape (N,), taken in tiles that stay in the cache."""
     n = len(points[0])
     parts = [function(*(p[i : i + TILE] for p in points)) for i in range(0, n, TILE)]

@@ -54,6 +54,11 @@ class Tail:
         return asdict(self) | {"room": None if math.isinf(self.room) else self.room}
 
 
+def from_dict(record: dict[str, Any]) -> Tail:
+    """Returns the tail that `Tail.to_dict` described."""
+    return Tail(**(record | {"room": math.inf if record["room"] is None else record["room"]}))
+
+
 NO_TAIL = Tail(0.0, 1.0)
 
 UNLIKELY = -math.log(0.01)

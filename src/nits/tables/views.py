@@ -54,7 +54,10 @@ class Points:
         mixture = Mixture.at_quantiles(smooth.quantiles(u, c, smooth.levels()))
         ends = np.flatnonzero(counts)[[0, -1]]
         share = tails.share(int(counts.sum()))
-        lower, upper = Tail(share, tails.rate(u - u[0], c)), Tail(share, tails.rate(u[-1] - u[::-1], c[::-1]))
+        lower, upper = (
+            Tail(share, tails.rate(u - u[0], c)),
+            Tail(share, tails.rate(u[-1] - u[::-1], c[::-1])),
+        )
         return Smooth(mixture, float(self.u[ends[0]]), float(self.u[ends[1]]), lower, upper)
 
     def log_prob(self, model: Smooth, at: Places) -> Numbers:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-
 from nits.tables.cases import Case
 from nits.tables.contest import Candidate
 from nits.tables.decisions import Levels
 from nits.tables.grids import Grid
 from nits.tables.limits import Limits
 
-NAMES = {"levels": "categories", "ordered": "ordered values", "grid": "a grid", "real": "real numbers"}
+NAMES = {
+    "levels": "categories",
+    "ordered": "ordered values",
+    "grid": "a grid",
+    "real": "real numbers",
+}
 
 UNITS = {
     "days": 86_400_000_000_000,
@@ -44,7 +48,9 @@ def reason(
     rival = max(others, key=lambda one: case.contest.mean(one.scores))
     lead, _ = case.contest.lead(best.scores, rival.scores)
     name = NAMES[_family(rival.name)]
-    if case.contest.tied(best.scores, rival.scores) and case.contest.tied(rival.scores, best.scores):
+    if case.contest.tied(best.scores, rival.scores) and case.contest.tied(
+        rival.scores, best.scores
+    ):
         return f"{found}; level with {name}, simpler"
     return f"{found}; {lead:.2f} nats per row ahead of {name}"
 
@@ -59,12 +65,16 @@ def _what(best: Candidate, case: Case) -> str:
         return f"{size} categories"
     if best.name == "ordered":
         return f"{size} ordered values"
-    even = best.name.startswith("grid") and case.record.grid is not None
-    found = steps(case.record.grid, case.record.time) if even else _reals(case)
+    grid = case.record.grid if best.name.startswith("grid") else None
+    found = steps(grid, case.record.time) if grid is not None else _reals(case)
     if count := int(best.made.atoms.sum()):
         found += f" with {count} frequent value{'s' if count > 1 else ''}"
     scale = best.made.scale.name
-    return found if scale == "linear" else f"{found} on {'an' if scale == 'asinh' else 'a'} {scale} scale"
+    return (
+        found
+        if scale == "linear"
+        else f"{found} on {'an' if scale == 'asinh' else 'a'} {scale} scale"
+    )
 
 
 def _reals(case: Case) -> str:
@@ -81,9 +91,8 @@ def steps(grid: Grid, time: bool) -> str:
     if time:
         unit, size = next((n, s) for n, s in UNITS.items() if grid.step % s == 0)
         return unit if grid.step == size else f"steps of {grid.step // size} {unit}"
-    if isinstance(grid.step, int) and isinstance(grid.origin, int):
-        if grid.origin % grid.step == 0:
-            return "integers" if grid.width == 1 else f"multiples of {grid.width:g}"
+    if isinstance(grid.step, int) and grid.origin % grid.step == 0:
+        return "integers" if grid.width == 1 else f"multiples of {grid.width:g}"
     return f"steps of {grid.width:.4g}"
 
 
@@ -101,5 +110,3 @@ def _limits(within: Limits, case: Case) -> list[str]:
     if within.high == greatest != 0:
         found.append(f"at most {greatest:g}")
     return found
-
-
