@@ -44,7 +44,7 @@ class Case:
         self.contest = Contest(self.trials)
         self.resolution = record.resolution.at(sample.x)
         # log(resolution / range), without overflow where the range is no float.
-        span = math.log(sample.x[-1] / 2 - sample.x[0] / 2) + math.log(2)
+        span = math.log(max(sample.x[-1] / 2 - sample.x[0] / 2, 5e-324)) + math.log(2)
         self.escape = np.minimum(np.log(self.resolution) - span, 0.0)
 
     def view(self, scale: Scale, even: bool) -> View:

@@ -69,8 +69,9 @@ class Decision:
     kind: The candidate that won, with what it needs.
     base: What is taken off integers and times before they become floats, 0 for most.
     scale: Where the values, less the base, are modelled; None for strings and booleans.
-    lower, upper: What lies below the least and above the greatest value, in units of the scale, from
-        the ends of the outermost cells for levels, ordered values and grids.
+    ends: Where on the scale the body ends and the tails begin: the least and the greatest value, or on
+        an even grid the outer edges of their cells.
+    lower, upper: What lies beyond the ends, in units of the scale.
     low, high: Limits that were found or given, in the column's units; infinite where there is none.
     hard: Whether the user gave the limits, so that nothing beyond them is possible.
     resolution: How finely values are recorded; None for strings and booleans.
@@ -84,6 +85,7 @@ class Decision:
     reason: str
     base: int = 0
     scale: Scale | None = None
+    ends: tuple[float, float] = (-math.inf, math.inf)
     lower: Tail = NO_TAIL
     upper: Tail = NO_TAIL
     low: float = -math.inf

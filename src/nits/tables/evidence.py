@@ -106,13 +106,16 @@ def _decision(case: Case, entries: list[Candidate], within: Limits, kind: str | 
     places = np.searchsorted(record.x, case.sample.x[fit.atoms])
     kept = np.ones(len(record.x), bool)
     kept[places] = False
-    lower, upper = limits.beyond(view.fit(record.counts, kept), record, fit.scale, within)
+    kept |= np.count_nonzero(kept) < 2
+    model = view.fit(record.counts, kept)
+    lower, upper = limits.beyond(model, record, fit.scale, within)
     return Decision(
         _kind(best.name, record, places, detail),
         record.rows,
         words.reason(best, entries, case, within, kind),
         base=record.base,
         scale=fit.scale,
+        ends=(model.low, model.high),
         lower=lower,
         upper=upper,
         low=within.low,

@@ -113,10 +113,47 @@ def find(values: NDArray[Any]) -> Grid | None:
     x = _distinct(integers(values))
     if x.dtype.kind in "iu":
         return _of_integers(x)
-    precision = ULPS[x.dtype.name] * float(np.finfo(x.dtype).eps)
+    precision = _precision(x)
     x = x.astype(np.float64)
     found = _decimal(x, precision) or _measured(x, precision)
-    return found if found is not None and found.encode(x)[1].all() else None
+    return found if found is not None and _holds(found, x) else None
+
+
+def _holds(grid: Grid, x: Numbers) -> bool:
+    """Whether all values lie on the grid, and two at the same place are one but for their own rounding."""
+    k, on = grid.encode(x)
+    return bool(on.all()) and bool((~_differ(x, grid.precision) | (np.diff(k) > 0)).all())
+
+
+def _differ(x: Numbers, precision: float) -> NDArray[np.bool_]:
+    """Whether sorted values are farther from the one before than their own rounding, shape (N − 1,)."""
+    with np.errstate(over="ignore"):
+        found: NDArray[np.bool_] = np.diff(x) > precision * np.abs(x[1:])
+    return found
+
+
+def place(listed: NDArray[Any], values: NDArray[Any]) -> tuple[Places, NDArray[np.bool_]]:
+    """Returns which of the listed values, ascending, is nearest to each, and whether it is that value.
+
+    Integers and times must agree; floats may miss by the rounding of their own magnitude.
+    """
+    listed, values = integers(listed), integers(values)
+    after = np.clip(np.searchsorted(listed, values), 1, max(len(listed) - 1, 1))
+    if listed.dtype.kind in "iu" and values.dtype.kind in "iu":
+        k = np.where(np.append(listed, listed[-1])[after] == values, after, after - 1)
+        return k, listed[k] == values
+    x, points = values.astype(np.float64), listed.astype(np.float64)
+    upper = np.minimum(after, len(points) - 1)
+    k = np.where(np.abs(points[upper] - x) < np.abs(points[after - 1] - x), upper, after - 1)
+    precision = max(_precision(listed), _precision(values))
+    return k, np.abs(points[k] - x) <= precision * np.abs(x)
+
+
+def _precision(values: NDArray[Any]) -> float:
+    """Returns the tolerance of a type relative to the magnitude."""
+    if values.dtype.kind != "f":
+        return 0.0
+    return ULPS[values.dtype.name] * float(np.finfo(values.dtype).eps)
 
 
 def _distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -155,14 +192,14 @@ def _decimal(x: Numbers, precision: float) -> Grid | None:
     tolerance, top = precision * largest, math.floor(math.log10(largest))
     few = x[:: max(1, len(x) // 32)]
     for exponent in range(-top, -top + 16):
-        if _apart(tolerance, exponent) * len(x) < SURE:
+        if _doubt(tolerance, exponent) * len(x) < SURE:
             return None
         if _has_digits(few, exponent, tolerance) and _has_digits(x, exponent, tolerance):
             return _from_decimals(x, exponent, precision, largest)
     return None
 
 
-def _apart(tolerance: float, exponent: int) -> float:
+def _doubt(tolerance: float, exponent: int) -> float:
     """Returns −log P that a number lies within the tolerance of a decimal by chance."""
     return -math.log(2) - math.log(max(tolerance, 5e-324)) - exponent * math.log(10)
 
@@ -172,10 +209,10 @@ def _has_digits(x: Numbers, exponent: int, tolerance: float) -> bool:
     return bool((np.abs(rounded - x) <= tolerance).all())
 
 
-def _from_decimals(x: Numbers, exponent: int, precision: float, largest: float) -> Grid:
+def _from_decimals(x: Numbers, exponent: int, precision: float, largest: float) -> Grid | None:
     whole = np.rint(_shifted(x, exponent)).astype(np.int64)
     step = int(np.gcd.reduce(np.diff(whole))) if len(x) > 1 else 1
-    return Grid(int(whole[0]), step, exponent, precision, largest)
+    return Grid(int(whole[0]), step, exponent, precision, largest) if step else None
 
 
 def _measured(x: Numbers, precision: float) -> Grid | None:
@@ -188,13 +225,13 @@ def _measured(x: Numbers, precision: float) -> Grid | None:
     largest = float(np.abs(x[[0, -1]]).max())
     # A power of two brings any magnitude near 1 without rounding.
     power = -math.frexp(largest)[1]
-    y = np.ldexp(x, power)
     tolerance = precision * math.ldexp(largest, power)
-    step = _common_step(y - y[0], tolerance)
+    y = np.ldexp(x[np.append(True, _differ(x, precision))], power)
+    step = _common_step(y - y[0], tolerance) if len(y) > 3 else None
     if step is None:
         return None
     k = np.rint((y - y[0]) / step)
-    odds = (len(x) - 2) * math.log(step / (2 * tolerance)) - 2 * math.log(k[-1])
+    odds = (len(y) - 2) * math.log(step / (2 * tolerance)) - 2 * math.log(k[-1])
     origin, step = _line(k, y)
     back = float(np.ldexp(step, -power))
     if odds < SURE or back == 0:

@@ -20,31 +20,34 @@ MOST_CELLS = 2**18
 """Cells of a grid whose masses float32 tells apart with room to spare; more are modelled by a density."""
 
 
-TINY = float(np.finfo(np.float64).tiny)
+TINY, LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
 class Record:
-    """The known values of a numeric column.
+    """The known values of a numeric column; those that only rounding sets apart are one.
 
     values, counts: Distinct values, ascending, in the type in which they were stored (times as int64),
         and how often each occurs.
     base: What is taken off integers and times before they become floats, 0 if floats hold them all.
+    grid: The even grid that holds all values.
     time: Whether they are times.
     """
 
     values: NDArray[Any]
     counts: Counts
     base: int
+    grid: Grid | None
     time: bool = False
 
     @classmethod
     def of(cls, known: NDArray[Any]) -> Record:
         """Returns the record of known, finite values."""
-        whole = grids.integers(known)
-        values, counts = np.unique(whole, return_counts=True)
-        time = known.dtype.kind == "M"
-        return cls(values, counts.astype(np.int64), _base(values, time), time)
+        values, counts = np.unique(grids.integers(known), return_counts=True)
+        grid, time = grids.find(values), known.dtype.kind == "M"
+        if grid is not None and not grid.exact:
+            values, counts = _merged(values, counts, grid)
+        return cls(values, counts.astype(np.int64), _base(values, time), grid, time)
 
     @cached_property
     def x(self) -> Numbers:
@@ -65,11 +68,6 @@ class Record:
         return int(self.counts.sum())
 
     @cached_property
-    def grid(self) -> Grid | None:
-        """The even grid that holds all values."""
-        return grids.find(self.values)
-
-    @cached_property
     def resolution(self) -> Resolution:
         """How finely values are recorded."""
         real = self.values.dtype.kind == "f"
@@ -79,13 +77,10 @@ class Record:
     @property
     def step(self) -> float:
         """The step of the grid if its cells are few enough, and wide enough, to have masses, else 0."""
-        if (
-            self.grid is None
-            or self.grid.width < TINY
-            or self.x[-1] / 2 - self.x[0] / 2 > self.grid.width * MOST_CELLS / 2
-        ):
-            return 0.0
-        return self.grid.width
+        width = self.grid.width if self.grid is not None else 0.0
+        ends = self.x[[0, -1]] / 2
+        few = width >= TINY and ends[1] - ends[0] <= width * MOST_CELLS / 2
+        return width if few and float(np.abs(ends).max()) + width < LARGEST / 2 else 0.0
 
     def plain(self, places: NDArray[np.intp] | slice) -> tuple[float | int, ...]:
         """Returns distinct values as Python numbers."""
@@ -97,3 +92,13 @@ def _base(values: NDArray[Any], time: bool) -> int:
         return 0
     least, greatest = int(values[0]), int(values[-1])
     return least if time or max(-least, greatest) > 2**53 else 0
+
+
+def _merged(values: NDArray[Any], counts: Counts, grid: Grid) -> tuple[NDArray[Any], Counts]:
+    """Returns the values, of those at one place of the grid the most frequent, and the sums of counts."""
+    k, _ = grid.encode(values)
+    places, start = np.unique(k, return_index=True)
+    if len(places) == len(k):
+        return values, counts
+    order = np.lexsort((-counts, k))
+    return values[order[start]], np.add.reduceat(counts, start)

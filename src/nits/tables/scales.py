@@ -20,6 +20,9 @@ Numbers = NDArray[np.float64]
 
 LARGEST = float(np.finfo(np.float64).max)
 
+FARTHEST = 2.0**53
+"""Where on a scale floats no longer tell points a spread apart."""
+
 
 @dataclass(frozen=True)
 class Scale(ABC):
@@ -121,10 +124,9 @@ class Asinh(Scale):
 
     def _far(self, x: Numbers) -> Numbers:
         # asinh t → ±log 2|t|, for t that no float can hold.
-        with np.errstate(divide="ignore", over="ignore"):
+        with np.errstate(divide="ignore"):
             log = np.log(np.abs(x / 2 - self.centre / 2)) - math.log(self.unit) + math.log(4)
-        found: Numbers = np.copysign(log, x - self.centre)
-        return found
+        return np.where(x >= self.centre, log, -log)
 
     def back(self, u: Numbers) -> Numbers:
         """Returns centre + unit · sinh(u · width)."""
@@ -187,8 +189,8 @@ def spread(x: Numbers, counts: Numbers) -> float:
     """
     for tail, deviations in ((0.25, 1.349), (0.1, 2.563), (0.01, 4.653), (0.0, 8.0)):
         low, high = quantiles(x, counts, np.array([tail, 1 - tail]))
-        if (width := float(high / deviations - low / deviations)) > 0:
-            return width
+        if (width := float(high / 2 / deviations - low / 2 / deviations)) > 0:
+            return min(2 * width, LARGEST)
     return max(abs(float(x[0])), 1e-300)
 
 
@@ -208,14 +210,19 @@ def fitted(x: Numbers, counts: Numbers, low: float, high: float) -> list[Scale]:
     if edge > 0:
         offsets.append(low - edge if sign > 0 else high + edge)
     ends = np.array([low, high])
-    possible = [o for o in offsets if np.isfinite(Log(o, sign, 0.0, 1.0).to(ends)).all()]
+    possible = [o for o in offsets if math.isfinite(o) and _holds(Log(o, sign, 0.0, 1.0), ends)]
     found: list[Scale] = [Linear(middle, spread(x, counts))]
     found += [_log(x, counts, offset, sign) for offset in possible]
     found.append(Asinh(middle, spread(x, counts), 1.0))
     if low > 0 and high < 1:
         t = Logit(0.0, 1.0).to(x)
         found.append(Logit(float(quantiles(t, counts, np.array([0.5]))[0]), spread(t, counts)))
-    return [scale for scale in found if np.isfinite(scale.to(ends)).all()]
+    return [scale for scale in found if _holds(scale, ends)]
+
+
+def _holds(scale: Scale, ends: Numbers) -> bool:
+    """Whether a scale has places for both ends, so near that a step of its spread still shows."""
+    return bool((np.abs(scale.to(ends)) < FARTHEST).all())
 
 
 def _beyond(x: Numbers, counts: Numbers, sign: int) -> float:

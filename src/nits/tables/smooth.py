@@ -65,7 +65,8 @@ class Mixture:
 
     def _log_density(self, u: Numbers) -> Numbers:
         # e/(1 + e)² with e = exp(−|z|) is the logistic density.
-        z = -np.abs(u[:, None] - self.centres) / self.scales
+        with np.errstate(over="ignore"):
+            z = -np.abs(u[:, None] - self.centres) / self.scales
         e = np.exp(z)
         total = (e / (1 + e) ** 2) @ (1 / self.scales)
         with np.errstate(divide="ignore"):
@@ -73,11 +74,12 @@ class Mixture:
         if (low := total < TINY).any():
             parts = z[low] - 2 * np.log1p(e[low]) - np.log(self.scales)
             found[low] = np.logaddexp.reduce(parts, axis=1)
-        return found - np.log(len(self.centres))
+        found -= np.log(len(self.centres))
+        return found
 
     def _log_mass(self, start: Numbers, end: Numbers) -> Numbers:
         # σ(z + d) − σ(z − d) = e (1 − q²) / ((q + e)(1 + q e)) with e = exp(−|z|), q = exp(−d).
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             half = (end - start)[:, None] / (2 * self.scales)
             z = -np.abs((start + end)[:, None] / 2 - self.centres) / self.scales
             e, q = np.exp(z), np.exp(-half)
@@ -85,13 +87,14 @@ class Mixture:
             found: Numbers = np.log(total)
         if (low := ~(total >= TINY)).any():
             found[low] = self._log_mass_in_logs(start[low], end[low])
-        return found - np.log(len(self.centres))
+        found -= np.log(len(self.centres))
+        return found
 
     def _log_mass_in_logs(self, start: Numbers, end: Numbers) -> Numbers:
         # σ(t) − σ(s) = σ(t) σ(−s) (1 − exp(s − t)): products of positives, also for infinite ends.
-        s = (start[:, None] - self.centres) / self.scales
-        t = (end[:, None] - self.centres) / self.scales
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
+            s = (start[:, None] - self.centres) / self.scales
+            t = (end[:, None] - self.centres) / self.scales
             width = np.log(-np.expm1(-(end - start)[:, None] / self.scales))
         parts = width - np.logaddexp(0.0, -t) - np.logaddexp(0.0, s)
         found: Numbers = np.logaddexp.reduce(parts, axis=1)

@@ -64,6 +64,9 @@ NO_TAIL = Tail(0.0, 1.0)
 UNLIKELY = -math.log(0.01)
 """−log of a probability that counts as none."""
 
+STEEPEST = 2.0**53
+"""Rate of a tail that ends within the rounding of points of ordinary size."""
+
 
 def share(rows: int) -> float:
     """Returns the mass beyond one end of so many values: 1/(n + 1), as for the next row."""
@@ -91,9 +94,9 @@ def rate(distance: Numbers, counts: Numbers, step: float = 0.0) -> float:
         wanted *= 2
     if step > 0:
         mean = (excess + step) / (rows + 1)
-        return math.log1p(step / mean) / step
+        return min(math.log1p(step / mean) / step, STEEPEST)
     mean = excess / max(rows - float(counts[at]), 1.0)
-    return 1.0 / mean if mean > 0 else 1.0
+    return min(1.0 / mean, STEEPEST) if mean > 0 else 1.0
 
 
 def closed(counts: Numbers) -> bool:

@@ -38,36 +38,45 @@ class View(Protocol):
 
 @dataclass(frozen=True)
 class Points:
-    """Values at points u with a density; log_width is the logarithm of the resolution on the scale."""
+    """Values at points u with a density.
+
+    start, end: The ends of the interval that is recorded as the value.
+    log_width: The logarithm of its width, known also where the ends differ by less than rounding.
+    """
 
     u: Numbers
+    start: Numbers
+    end: Numbers
     log_width: Numbers
 
     @classmethod
     def on(cls, scale: Scale, x: Numbers, resolution: Numbers) -> Points:
         """Returns the values x on a scale."""
-        return cls(scale.to(x), scale.log_slope(x) + np.log(resolution))
+        with np.errstate(over="ignore"):
+            start, end = scale.to(x - resolution / 2), scale.to(x + resolution / 2)
+        return cls(scale.to(x), start, end, scale.log_slope(x) + np.log(resolution))
 
     def fit(self, counts: Counts, kept: NDArray[np.bool_]) -> Smooth:
         """Returns the smooth model of the kept values, on the range of all that occur."""
         u, c = self.u[kept], counts[kept].astype(np.float64)
         mixture = Mixture.at_quantiles(smooth.quantiles(u, c, smooth.levels()))
-        ends = np.flatnonzero(counts)[[0, -1]]
+        low, high = (float(end) for end in self.u[np.flatnonzero(counts)[[0, -1]]])
+        if low == high:
+            # One value alone: the body is as wide as floats allow.
+            low, high = float(np.nextafter(low, -np.inf)), float(np.nextafter(high, np.inf))
         share = tails.share(int(counts.sum()))
-        lower, upper = (
-            Tail(share, tails.rate(u - u[0], c)),
-            Tail(share, tails.rate(u[-1] - u[::-1], c[::-1])),
-        )
-        return Smooth(mixture, float(self.u[ends[0]]), float(self.u[ends[1]]), lower, upper)
+        lower = Tail(share, tails.rate(u - u[0], c))
+        upper = Tail(share, tails.rate(u[-1] - u[::-1], c[::-1]))
+        return Smooth(mixture, low, high, lower, upper)
 
     def log_prob(self, model: Smooth, at: Places) -> Numbers:
         """Returns log density + log resolution, or log masses where the density varies within that."""
         u, log_width = self.u[at], self.log_width[at]
-        wide = log_width > _log_narrow(model)
+        start, end = self.start[at], self.end[at]
+        wide = (log_width > _log_narrow(model)) & (end > start)
         found = np.empty(len(at))
         found[~wide] = model.log_density(u[~wide]) + log_width[~wide]
-        half = np.exp(log_width[wide]) / 2
-        found[wide] = model.log_mass(u[wide] - half, u[wide] + half)
+        found[wide] = model.log_mass(start[wide], end[wide])
         return found
 
 
