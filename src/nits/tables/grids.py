@@ -23,6 +23,9 @@ ULPS = {"float16": 8, "float32": 8, "float64": 32}
 SURE = math.log(1e6)
 """Log-odds against chance at which values that fall on a grid are believed to come from one."""
 
+DIFFERENCES = 4
+"""Times that differences of gaps are taken, each of which doubles their error."""
+
 FARTHEST = 2.0**62
 """Steps from the origin beyond which places are not told apart."""
 
@@ -98,7 +101,7 @@ class Grid:
         distance = np.where(above, ahead, np.uint64(0) - ahead)
         steps, rest = np.divmod(distance, np.uint64(self.step))
         k = np.minimum(steps, np.uint64(FARTHEST)).astype(np.int64)
-        return np.where(above, k, -k), rest == 0
+        return np.where(above, k, -k), (rest == 0) & (steps <= np.uint64(FARTHEST))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as JSON can hold it."""
@@ -245,7 +248,7 @@ def _common_step(y: Numbers, tolerance: float) -> float | None:
     A step known from values up to k steps away is known to about tolerance / k, so it counts steps
     safely only some way farther; each round of least squares extends that reach.
     """
-    step, known = _euclid(np.sort(np.diff(y))[:256], tolerance), 1.0
+    step, known = _euclid(_small(np.diff(y), tolerance), 2**DIFFERENCES * tolerance), 1.0
     for _ in range(64):
         if step is None or step < 16 * tolerance:
             return None
@@ -271,15 +274,31 @@ def _line(k: Numbers, y: Numbers) -> tuple[float, float]:
     return float(y.mean() - step * k.mean()), step
 
 
+def _small(gaps: Numbers, tolerance: float) -> Numbers:
+    """Returns small multiples of the step that gaps are multiples of: gaps, and differences of them."""
+    parts = gaps
+    for _ in range(DIFFERENCES):
+        parts = np.sort(parts)[:512]
+        closer = np.diff(parts)
+        parts = np.concatenate([parts, closer[closer > 2**DIFFERENCES * 4 * tolerance]])
+    return np.sort(parts)[:256]
+
+
 def _euclid(parts: Numbers, tolerance: float) -> float | None:
-    """Returns the greatest common divisor of numbers that are known to a tolerance."""
-    step = float(parts.min())
-    while step > 16 * tolerance:
+    """Returns the greatest common divisor of numbers that are known to a tolerance.
+
+    A remainder of k steps is known as well as k times the step is; where that tells nothing, it is
+    not looked at.
+    """
+    step, error = float(parts.min()), tolerance
+    while step > 16 * error:
         times = np.rint(parts / step)
-        rest = np.abs(parts - times * step)
-        if not (large := rest[rest > 4 * tolerance * (1 + times)]).size:
+        rest, known = np.abs(parts - times * step), 2 * (tolerance + times * error)
+        large = np.flatnonzero((rest > known) & (known < step / 4))
+        if not len(large):
             return step
-        step = float(large.min())
+        least = large[np.argmin(rest[large])]
+        step, error = float(rest[least]), float(known[least]) / 2
     return None
 
 

@@ -61,8 +61,10 @@ class Linear(Scale):
 
     def back(self, u: Numbers) -> Numbers:
         """Returns u · width + shift."""
-        with np.errstate(over="ignore"):
-            return np.clip(u * self.width + self.shift, -LARGEST, LARGEST)
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = u * self.width + self.shift
+            halves = 2 * (u / 2 * self.width + self.shift / 2)
+        return np.clip(np.where(np.isfinite(x), x, halves), -LARGEST, LARGEST)
 
     def log_slope(self, x: Numbers) -> Numbers:
         """Returns −log width everywhere."""
