@@ -68,8 +68,17 @@ def test_every_value_lies_on_the_grid_that_was_found(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["tenths", "tenths in float32", "quarters at 1.5e6", "1e-7 to 5e-7", "prices ending in .99"]
-    + ["int64 near 2^62", "uint64 near its end", "hours", "denormal"],
+    [
+        "tenths",
+        "tenths in float32",
+        "quarters at 1.5e6",
+        "1e-7 to 5e-7",
+        "prices ending in .99",
+        "int64 near 2^62",
+        "uint64 near its end",
+        "hours",
+        "denormal",
+    ],
 )
 def test_decimals_and_integers_come_back_to_the_last_digit(name: str) -> None:
     values = grids.integers(COLUMNS[name][0])

@@ -68,8 +68,16 @@ def test_log_has_no_place_below_its_offset() -> None:
 
 @pytest.mark.parametrize(
     "x",
-    [NORMAL, 1e300 * NORMAL, 1e-300 * np.exp(NORMAL), np.append(NORMAL, 2e9), np.exp(9 * NORMAL)]
-    + [1.7e308 * np.linspace(-1, 1, 99), -np.exp(NORMAL)[::-1], np.arange(1.0, 99) * 5e-324],
+    [
+        NORMAL,
+        1e300 * NORMAL,
+        1e-300 * np.exp(NORMAL),
+        np.append(NORMAL, 2000000000.0),
+        np.exp(9 * NORMAL),
+        1.7e308 * np.linspace(-1, 1, 99),
+        -np.exp(NORMAL)[::-1],
+        np.arange(1.0, 99) * 5e-324,
+    ],
 )
 def test_fitted_scales_hold_all_values_at_ordinary_size(x: NDArray[np.float64]) -> None:
     found = scales.fitted(x, np.ones(len(x)), float(x[0]), float(x[-1]))
@@ -86,7 +94,9 @@ def test_logs_start_at_zero_or_beyond_the_extreme_value() -> None:
     x = np.exp(NORMAL)
     logs = [s for s in scales.fitted(x, np.ones(500), x[0], x[-1]) if isinstance(s, Log)]
     assert [log.offset for log in logs] == [0.0, pytest.approx(2 * x[0] - np.quantile(x, 0.01))]
-    mirrored = [s for s in scales.fitted(-x[::-1], np.ones(500), -x[-1], -x[0]) if isinstance(s, Log)]
+    mirrored = [
+        s for s in scales.fitted(-x[::-1], np.ones(500), -x[-1], -x[0]) if isinstance(s, Log)
+    ]
     assert [log.sign for log in mirrored] == [-1, -1]
     assert mirrored[1].offset == pytest.approx(-logs[1].offset)
 

@@ -22,6 +22,10 @@ EXPECTED = 9.0
 """Pairs of equal numbers to be expected by chance at least, whose absence has probability 1e-4."""
 
 
+MANY = 8
+"""Rows from which numbers in order are no chance: one in 8! orders."""
+
+
 class Aside(ABC):
     """Why a column is set aside."""
 
@@ -114,12 +118,11 @@ def _number(values: NDArray[Any], saved: bool) -> Aside | None:
     ordered = np.sort(values)
     if not whole or bool((ordered[1:] == ordered[:-1]).any()):
         return None
-    first, n = int(ordered[0]), len(values)
-    if saved or (
-        first in (0, 1) and np.array_equal(values, ordered) and int(ordered[-1]) - first == n - 1
-    ):
+    first, last, n = int(ordered[0]), int(ordered[-1]), len(values)
+    counted = n >= MANY and first in (0, 1) and last - first == n - 1
+    if saved or (counted and bool((values == ordered).all())):
         return Index(first)
-    numbers = (int(ordered[-1]) - first) // _step(ordered) + 1
+    numbers = (last - first) // _step(ordered) + 1
     return Identifier(first, n, n) if n * (n - 1) / (2 * numbers) > EXPECTED else None
 
 

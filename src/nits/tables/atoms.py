@@ -18,8 +18,8 @@ from nits.tables.views import Counts, Numbers, Places, View
 
 Mask = NDArray[np.bool_]
 
-SEVERAL = 3
-"""Rows that an atom has at least: two may agree by chance."""
+SEVERAL = 4
+"""Rows that an atom has at least: of sixty rounded values, two or three agree by chance."""
 
 MOST_ATOMS = 64
 """Atoms of a column: as many logits more than the 96 numbers that the smooth model takes are a burden."""
