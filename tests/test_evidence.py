@@ -248,19 +248,19 @@ def test_sixty_rows_never_get_atoms() -> None:
 
 @pytest.mark.parametrize("rest", [rng.normal(size=N), rng.gamma(2.0, 3.0, N)])
 def test_zeros_among_real_numbers_are_an_atom(rest: NDArray[np.float64]) -> None:
-    kind = decide(np.where(rng.random(N) < 0.3, 0.0, rest)).kind
+    kind = decide(np.where(draws().random(N) < 0.3, 0.0, rest)).kind
     assert kind == Real((0.0,))
 
 
 def test_a_cap_of_real_numbers_is_an_atom_and_a_limit() -> None:
-    decision = decide(np.minimum(rng.normal(size=N), 1.5))
+    decision = decide(np.minimum(draws().normal(size=N), 1.5))
     assert decision.kind == Real((1.5,))
     assert decision.high == 1.5
     assert decision.upper.share == 0
 
 
 def test_three_digits_are_a_resolution_not_a_grid() -> None:
-    x = np.array([float(f"{value:.3g}") for value in np.exp(2 * rng.normal(size=N))])
+    x = np.array([float(f"{value:.3g}") for value in np.exp(2 * draws().normal(size=N))])
     decision = decide(x)
     assert isinstance(decision.kind, Real)
     assert decision.resolution is not None
@@ -269,7 +269,7 @@ def test_three_digits_are_a_resolution_not_a_grid() -> None:
 
 
 def test_small_types_end_where_they_end() -> None:
-    k = np.minimum(rng.poisson(90, N), 125)
+    k = draws().poisson(80, N)
     decision = decide(k, "int8")
     assert (decision.low, decision.high) == (-128, 127)
     assert 0 < decision.upper.room < math.inf
@@ -286,7 +286,7 @@ def test_dates_are_days() -> None:
 
 def test_strings() -> None:
     words = np.array([f"w{i:04d}" for i in range(5000)], object)
-    few = decide(rng.choice(words[:3], 100))
+    few = decide(draws().choice(words[:3], 100))
     assert few.kind == Levels(("w0000", "w0001", "w0002"))
     assert few.reason == "3 categories"
     many = decide(np.concatenate([words, words[:999], words[:999]])).kind
@@ -306,7 +306,7 @@ def test_the_user_is_obeyed() -> None:
         tuple(np.unique(REAL["60 rows"]).tolist())
     )
     assert decide(hour, kind="integer").reason.endswith("; as you said")
-    zeros = np.where(rng.random(N) < 0.3, 0.0, rng.normal(size=N))
+    zeros = np.where(draws().random(N) < 0.3, 0.0, REAL["normal"])
     assert decide(zeros, atoms=False).kind == Real(())
 
 
