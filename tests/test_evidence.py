@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from nits.tables import evidence, grids
 from nits.tables.decisions import Decision, Gridded, Levels, Ordered, Real
 from nits.tables.evidence import decide
+from nits.tables.records import Record
+from nits.tables.samples import Sample
 from nits.tables.scales import Asinh, Linear, Log, Logit
 
 rng = np.random.default_rng(0)
@@ -73,6 +75,7 @@ REAL: dict[str, NDArray[Any]] = {
     "1e300": 1e300 * rng.normal(size=N),
     "largest floats": 1.7e308 * rng.uniform(-1, 1, N),
     "denormal": 5e-324 * np.round(rng.gamma(4, 1e6, N)),
+    "a few denormal": 1e-318 * rng.normal(0.97, 0.1, 100),
     "one value twice": np.append(rng.normal(size=N), [0.123456789101112] * 2),
     "wide integers": np.round(np.exp(rng.normal(12, 3, N))).astype(np.int64),
     "moments": np.datetime64("2020-01-01", "ns") + (rng.random(N) * 1e17).astype("timedelta64[ns]"),
@@ -268,6 +271,30 @@ def test_three_digits_are_a_resolution_not_a_grid() -> None:
     np.testing.assert_allclose(decision.resolution.at(np.array([123.0, 0.0456])), [1.0, 0.0001])
 
 
+def test_five_digits_around_a_power_of_ten_are_a_resolution_not_a_grid() -> None:
+    x = np.array([float(f"{value:.5g}") for value in draws().normal(1000, 8, N)])
+    decision = decide(x)
+    assert isinstance(decision.kind, Real)
+    assert decision.reason.startswith("real numbers of 5 digits; ")
+    assert decision.scores["real"] > decision.scores["grid with atoms"] + 0.5
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [math.e, 7.1],
+        [math.e, 7.1, math.e],
+        [math.e, 7.1, math.e, math.pi, math.pi, 1e9],
+        [1e11] * 6 + [math.pi],
+        [0.0] * 6 + [5e-324],
+        1e-318 * np.minimum(rng.normal(0.97, 0.1, 100), 1),
+    ],
+)
+def test_tiny_columns_have_finite_scores(values: Any) -> None:
+    decision = decide(np.array(values))
+    assert all(math.isfinite(score) for score in decision.scores.values())
+
+
 def test_small_types_end_where_they_end() -> None:
     k = draws().poisson(80, N)
     decision = decide(k, "int8")
@@ -355,12 +382,19 @@ def test_decisions_do_not_depend_on_the_order_of_calls() -> None:
 
 
 def test_many_rows_are_thinned_but_every_value_and_the_extremes_are_kept() -> None:
-    x = draws().normal(size=50_000)
-    x[12_345] = 2e9
-    assert isinstance(decide(x).scale, Asinh)
+    for place in range(3, 9):
+        x = draws().normal(size=50_000)
+        x[place] = 2e9
+        assert Sample.of(x).x[-1] == 2e9
     k = draws().poisson(200, 50_000)
     k[777] = 9999
     assert represented(decide(k), k)
+
+
+def test_values_that_rounding_sets_apart_are_one() -> None:
+    record = Record.of(np.array([0.1, 0.3, 0.1 + 0.2, 0.3, 0.7]))
+    assert record.values.tolist() == [0.1, 0.3, 0.7]
+    assert record.counts.tolist() == [1, 3, 1]
 
 
 def test_each_family_of_candidates_is_scored() -> None:

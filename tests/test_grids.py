@@ -104,6 +104,20 @@ def test_real_numbers_lie_on_no_grid(values: NDArray[Any]) -> None:
     assert grids.find(values) is None
 
 
+def test_a_few_numbers_lie_on_no_grid_though_some_step_divides_them() -> None:
+    for seed in range(300):
+        few = np.random.default_rng(seed).random(4)
+        assert grids.find(few) is None
+        assert grids.find(few.astype(np.float32)) is None
+
+
+def test_places_too_far_to_be_counted_are_off_the_grid() -> None:
+    ends = np.array([-(2**63), 0, 2**63 - 1])
+    grid = grids.find(ends)
+    assert grid is not None
+    assert grid.encode(ends)[1].tolist() == [True, False, False]
+
+
 def test_other_values_are_off_the_grid() -> None:
     tenths = grids.find(COLUMNS["tenths"][0])
     assert tenths is not None

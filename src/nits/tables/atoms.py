@@ -24,6 +24,9 @@ SEVERAL = 4
 MOST_ATOMS = 64
 """Atoms of a column: as many logits more than the 96 numbers that the smooth model takes are a burden."""
 
+ROUNDS = 3
+"""Times that atoms are reconsidered, given the smooth model that the last ones left."""
+
 LEFT = 3
 """Distinct values that are left to the smooth model."""
 
@@ -41,12 +44,14 @@ def find(view: View, counts: Counts, log_cells: Numbers) -> Mask:
         return np.zeros(len(counts), bool)
     price = 0.5 * math.log(int(counts.sum())) + log_cells
     search = _Search(view, counts, price, able[np.argsort(-counts[able], kind="stable")])
-    chosen = search.start()
-    for _ in range(3):
-        chosen, before = search.justified(chosen), chosen
-        if np.array_equal(chosen, before):
-            break
-    return search.best([np.zeros(len(counts), bool), chosen]) if chosen.any() else chosen
+    sets = [np.zeros(len(counts), bool)]
+    for start in search.starts():
+        sets.append(start)
+        for _ in range(ROUNDS):
+            sets.append(search.justified(sets[-1]))
+            if np.array_equal(sets[-1], sets[-2]):
+                break
+    return search.best(sets) if np.any(sets) else sets[0]
 
 
 @dataclass(frozen=True)
@@ -58,17 +63,18 @@ class _Search:
     price: Numbers
     able: Places
 
-    def start(self) -> Mask:
-        """Returns the best of the sets of the 0, 1, 2, 4, … most frequent values.
+    def starts(self) -> list[Mask]:
+        """Returns sets to begin with: none, and the best of the 1, 2, 4, … most frequent values.
 
-        They are compared only if one value has half a logistic for itself, and so hides its excess.
+        The latter only if one value has half a logistic for itself, and so hides its excess.
         """
+        none = np.zeros(len(self.counts), bool)
         most = min(len(self.able), MOST_ATOMS, len(self.counts) - LEFT)
-        sizes = [0, *(2**i for i in range(7) if 2**i <= most)]
-        if 2 * UNITS * int(self.counts.max()) <= int(self.counts.sum()):
-            sizes = [0]
-        sets = [np.isin(np.arange(len(self.counts)), self.able[:size]) for size in sizes]
-        return self.best(sets) if len(sets) > 1 else sets[0]
+        if most < 1 or 2 * UNITS * int(self.counts.max()) <= int(self.counts.sum()):
+            return [none]
+        sizes = [2**i for i in range(7) if 2**i <= most]
+        every = np.arange(len(self.counts))
+        return [none, self.best([np.isin(every, self.able[:size]) for size in sizes])]
 
     def best(self, sets: list[Mask]) -> Mask:
         """Returns the set of atoms that is worth most; they are compared at the same values."""
