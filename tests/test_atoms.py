@@ -17,7 +17,7 @@ def found(counts: NDArray[np.int64]) -> list[int]:
     x = np.flatnonzero(counts).astype(float)
     view = Cells.on(Linear(50.0, 12.0), x, 1.0)
     mask = atoms.find(view, counts[counts > 0], np.full(len(x), np.log(100)))
-    return x[mask].astype(int).tolist()
+    return [int(value) for value in x[mask]]
 
 
 def spiked(spikes: dict[int, int], counts: NDArray[np.int64] = SMOOTH) -> NDArray[np.int64]:

@@ -37,6 +37,15 @@ class Resolution:
             return fine
         return np.maximum(fine, _power(_exponent(x) + 1 - self.digits))
 
+    def rounded(self, x: Numbers) -> Numbers:
+        """Returns values with no more significant digits than were recorded, as decimals are read."""
+        if not self.digits:
+            return x
+        exponent = _exponent(x) + 1 - self.digits
+        up, down = _power(np.maximum(exponent, 0)), _power(np.maximum(-exponent, 0))
+        found: Numbers = np.rint(x * down / up) * up / down
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as JSON can hold it."""
         return asdict(self)
