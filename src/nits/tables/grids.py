@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nits.tables import steps
+
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
@@ -22,9 +24,6 @@ ULPS = {"float16": 8, "float32": 8, "float64": 32}
 
 SURE = math.log(1e6)
 """Log-odds against chance at which values that fall on a grid are believed to come from one."""
-
-DIFFERENCES = 4
-"""Times that differences of gaps are taken, each of which doubles their error."""
 
 FARTHEST = 2.0**62
 """Steps from the origin beyond which places are not told apart."""
@@ -68,8 +67,8 @@ class Grid:
             return self._encode_integers(integers(values))
         x = np.asarray(values, np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            steps = np.rint((_shifted(x, self.exponent) - self.origin) / self.step)
-        k = np.clip(np.nan_to_num(steps), -FARTHEST, FARTHEST).astype(np.int64)
+            count = np.rint((_shifted(x, self.exponent) - self.origin) / self.step)
+        k = np.clip(np.nan_to_num(count), -FARTHEST, FARTHEST).astype(np.int64)
         return k, np.isfinite(x) & (np.abs(self.points(k) - x) <= self.tolerance(x))
 
     def decode(self, k: Places) -> NDArray[Any]:
@@ -99,9 +98,9 @@ class Grid:
         # Differences modulo 2^64 are right, since the larger is the minuend.
         ahead = whole.astype(np.uint64) - np.uint64(first % 2**64)
         distance = np.where(above, ahead, np.uint64(0) - ahead)
-        steps, rest = np.divmod(distance, np.uint64(self.step))
-        k = np.minimum(steps, np.uint64(FARTHEST)).astype(np.int64)
-        return np.where(above, k, -k), (rest == 0) & (steps <= np.uint64(FARTHEST))
+        count, rest = np.divmod(distance, np.uint64(self.step))
+        k = np.minimum(count, np.uint64(FARTHEST)).astype(np.int64)
+        return np.where(above, k, -k), (rest == 0) & (count <= np.uint64(FARTHEST))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as JSON can hold it."""
@@ -230,76 +229,16 @@ def _measured(x: Numbers, precision: float) -> Grid | None:
     power = -math.frexp(largest)[1]
     tolerance = precision * math.ldexp(largest, power)
     y = np.ldexp(x[np.append(True, _differ(x, precision))], power)
-    step = _common_step(y - y[0], tolerance) if len(y) > 3 else None
+    step = steps.common(y - y[0], tolerance) if len(y) > 3 else None
     if step is None:
         return None
     k = np.rint((y - y[0]) / step)
     odds = (len(y) - 2) * math.log(step / (2 * tolerance)) - 2 * math.log(k[-1])
-    origin, step = _line(k, y)
+    origin, step = steps.line(k, y)
     back = float(np.ldexp(step, -power))
     if odds < SURE or back == 0:
         return None
     return Grid(float(np.ldexp(origin, -power)), back, 0, precision, largest)
-
-
-def _common_step(y: Numbers, tolerance: float) -> float | None:
-    """Returns the greatest step that divides every y ≥ 0 up to rounding, or None if there is no sizable one.
-
-    A step known from values up to k steps away is known to about tolerance / k, so it counts steps
-    safely only some way farther; each round of least squares extends that reach.
-    """
-    step, known = _euclid(_small(np.diff(y), tolerance), 2**DIFFERENCES * tolerance), 1.0
-    for _ in range(64):
-        if step is None or step < 16 * tolerance:
-            return None
-        reach = max(known * step / (32 * tolerance), known + 1)
-        near = y[: max(2, int(np.searchsorted(y, (reach + 0.5) * step)))]
-        k = np.rint(near / step)
-        rest = np.abs(near - k * step)
-        bad = rest > 4 * tolerance * (1 + k / known)
-        if bad.any():
-            step, known = _euclid(np.array([step, rest[bad][0]]), tolerance), 1.0
-            continue
-        step, farthest = float(k @ near / (k @ k)), float(k[-1])
-        if len(near) == len(y):
-            return step
-        known = max(farthest, 2 * known)
-    return None
-
-
-def _line(k: Numbers, y: Numbers) -> tuple[float, float]:
-    """Returns origin and step of the line through the points (k, y), by least squares."""
-    across, height = k - k.mean(), y - y.mean()
-    step = float(across @ height / (across @ across))
-    return float(y.mean() - step * k.mean()), step
-
-
-def _small(gaps: Numbers, tolerance: float) -> Numbers:
-    """Returns small multiples of the step that gaps are multiples of: gaps, and differences of them."""
-    parts = gaps
-    for _ in range(DIFFERENCES):
-        parts = np.sort(parts)[:512]
-        closer = np.diff(parts)
-        parts = np.concatenate([parts, closer[closer > 2**DIFFERENCES * 4 * tolerance]])
-    return np.sort(parts)[:256]
-
-
-def _euclid(parts: Numbers, tolerance: float) -> float | None:
-    """Returns the greatest common divisor of numbers that are known to a tolerance.
-
-    A remainder of k steps is known as well as k times the step is; where that tells nothing, it is
-    not looked at.
-    """
-    step, error = float(parts.min()), tolerance
-    while step > 16 * error:
-        times = np.rint(parts / step)
-        rest, known = np.abs(parts - times * step), 2 * (tolerance + times * error)
-        large = np.flatnonzero((rest > known) & (known < step / 4))
-        if not len(large):
-            return step
-        least = large[np.argmin(rest[large])]
-        step, error = float(rest[least]), float(known[least]) / 2
-    return None
 
 
 def _shifted(x: Any, exponent: int) -> Any:
