@@ -1,4 +1,4 @@
-"""Even grids: found in any magnitude and type, verified for every value by the function that encodes."""
+"""Even grids: found in any magnitude and type, verified by the function that encodes."""
 
 from typing import Any
 

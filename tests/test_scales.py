@@ -1,4 +1,4 @@
-"""Scales: increasing, undone by `back`, slopes are derivatives, at any magnitude; JSON brings them back."""
+"""Scales: increasing, undone by `back`, slopes are derivatives, at any magnitude."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The smooth model in NumPy: the PNN that training starts from, truncated, with tails; its mass is one."""
+"""The smooth model in NumPy: the PNN that training starts from, with tails; mass is one."""
 
 import math
 

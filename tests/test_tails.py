@@ -1,4 +1,4 @@
-"""Tails and limits: rates that follow the outer values, ends that are closed by what occurs at them."""
+"""Tails and limits: rates that follow the outer values, ends closed by what occurs there."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Columns that are set aside before a table is modelled: empty, constant, identifiers, saved indices."""
+"""Columns set aside before a table is modelled: empty, constant, identifiers, saved indices."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Values of a column that deserve a probability of their own beside a smooth model: zeros, caps, spikes.
+"""Values that deserve a probability of their own beside a smooth model: zeros, caps, spikes.
 
-A value is an atom if the smooth model, fitted without it, expects so much fewer rows at it that naming
-the value and its share is worth the words: the log-likelihood gained exceeds log(recordable values in the
-range), for saying which one it is, and ½ log n, for its share.
+A value is an atom if the smooth model, fitted without it, expects so much fewer rows at it that
+naming the value and its share is worth the words: the log-likelihood gained exceeds
+log(recordable values in the range), for saying which one it is, and ½ log n, for its share.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEVERAL = 4
 """Rows that an atom has at least: of sixty rounded values, two or three agree by chance."""
 
 MOST_ATOMS = 64
-"""Atoms of a column: as many logits more than the 96 numbers that the smooth model takes are a burden."""
+"""Atoms of a column: logits beside the 95 numbers of the smooth model; more are a burden."""
 
 ROUNDS = 3
 """Times that atoms are reconsidered, given the smooth model that the last ones left."""
@@ -102,7 +102,7 @@ class _Search:
         return float(weight @ log - self.price[atoms].sum())
 
     def _probe(self, frequent: Places) -> tuple[Places, Numbers]:
-        """Returns places at which fits are judged, the frequent ones and some others, and their weights."""
+        """Returns places at which fits are judged, the frequent and some others, and weights."""
         others = np.setdiff1d(np.flatnonzero(self.counts), frequent)
         some = others[:: max(1, len(others) // PROBED)]
         scale = self.counts[others].sum() / max(int(self.counts[some].sum()), 1)
@@ -111,6 +111,6 @@ class _Search:
 
 
 def _gain(rows: Counts, log_expected: Numbers) -> Numbers:
-    """Returns the nats gained by naming values that have more rows than expected; −inf if they have not."""
+    """Returns the nats gained by naming values with more rows than expected, −inf for others."""
     deviance = rows * (np.log(rows) - log_expected) - rows + np.exp(np.minimum(log_expected, 300))
     return np.where(np.log(rows) > log_expected, deviance, -np.inf)

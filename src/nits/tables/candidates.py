@@ -54,7 +54,7 @@ def level_scores(beyond: Numbers, escape: Numbers, trials: list[Trial]) -> Numbe
 
 
 def ordered_scores(beyond: Numbers, escape: Numbers, trials: list[Trial]) -> tuple[Numbers, float]:
-    """Returns held-out scores of ordered values, and the strength of smoothing that is best for them.
+    """Returns held-out scores of ordered values, and which strength of smoothing is best.
 
     beyond, escape: As for `level_scores`.
     """
@@ -82,8 +82,8 @@ def blended(counts: Counts, masses: Numbers, strength: float, size: int, rows: i
     """Returns log-shares of some of the values of a list of this size, which has so many rows.
 
     counts: How many of the rows the values have.
-    masses: Those of a smooth model, relative to even ones; they weigh as much as `strength` rows per
-        value.
+    masses: Those of a smooth model, relative to even ones; they weigh as much as `strength` rows
+        per value.
     """
     if np.isinf(strength):
         return masses - math.log(size)

@@ -1,4 +1,4 @@
-"""The case of one numeric column: which candidates there are, and what held-out values say of each."""
+"""The case of one numeric column: its candidates, and what held-out values say of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORDER = ("grid", "grid with atoms", "ordered", "levels", "real", "real with atom
 
 
 class Fit(NamedTuple):
-    """The smooth model of a column: its scale, the values seen on it, and which of them are atoms."""
+    """The smooth model of a column: its scale, the values seen on it, and which are atoms."""
 
     scale: Scale
     view: View
@@ -56,8 +56,8 @@ class Case:
     def fit(self, even: bool) -> Fit:
         """Returns the scale and the atoms that suit the column best.
 
-        Atoms are sought on a scale that suits all columns somewhat, then scales are compared on what
-        the atoms leave, then atoms are sought again.
+        Atoms are sought on a scale that suits all columns somewhat, then scales are compared on
+        what the atoms leave, then atoms are sought again.
         """
         none = np.zeros(len(self.sample.x), bool)
         rough = next((s for s in self._scales(none, even) if isinstance(s, Asinh)), None)
@@ -118,8 +118,8 @@ class Case:
     def entries(self) -> list[Candidate]:
         """Returns all candidates.
 
-        Real numbers compete with a grid only where the resolution varies along it: else they have the
-        masses of the same cells, but for the ends.
+        Real numbers compete with a grid only where the resolution varies along it: else they have
+        the masses of the same cells, but for the ends.
         """
         fit = self.fit(self.even)
         found = self.smooth(fit, "grid" if self.even else "real")

@@ -1,4 +1,4 @@
-"""Candidates compared by held-out scores: who leads by how much, what is a tie, and who wins ties."""
+"""Candidates compared by held-out scores: leads, ties, and who wins them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from nits.tables.smooth import UNITS
 from nits.tables.views import Numbers
 
 NEGLIGIBLE = 0.01
-"""Nats per row that no choice is made for: 32 logistics at quantiles miss as much of a normal variable, so
-smaller differences tell of the smooth model, not of the column, and training wins them back."""
+"""Nats per row that no choice is made for: 32 logistics at quantiles miss as
+much of a normal variable, so smaller differences tell of the smooth model, not of the column, and
+training wins them back."""
 
 CLIPPED = 10.0
-"""Nats at which a row's difference enters the standard error: a row that one candidate finds absurd is
-evidence, not noise."""
+"""Nats at which a row's difference enters the standard error: a row that one
+candidate finds absurd is evidence, not noise."""
 
 SMOOTH = 3 * UNITS - 1
 """Free numbers of the smooth model: centres, widths and weights."""
 
 LISTED = SMOOTH + UNITS // 2
-"""What ordered values count for: the smooth model over them, and as 16 atoms, since only a grid gives
-values that were never seen."""
+"""What ordered values count for: the smooth model over them, and as
+16 atoms, since only a grid gives values that were never seen."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Contest:
         return lead <= max(errors * error, NEGLIGIBLE)
 
     def winner(self, candidates: Sequence[Candidate]) -> Candidate:
-        """Returns the best candidate, or of those tied with it the one with the fewest free numbers."""
+        """Returns the best candidate, or of those tied with it the one with fewest free numbers."""
         best = max(candidates, key=lambda one: self.mean(one.scores))
         tied = [one for one in candidates if self.tied(best.scores, one.scores)]
         return min(tied, key=lambda one: (one.free, one.rank))

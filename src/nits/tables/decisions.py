@@ -17,7 +17,8 @@ class Levels:
     """Categories, each with a probability.
 
     values: Strings, booleans or numbers, in order; times as nanoseconds.
-    pooled, shares: Rare categories that are taken for one, and how often each of them is meant by it.
+    pooled, shares: Rare categories that are taken for one, and how often each of them is meant by
+        it.
     """
 
     name: ClassVar[str] = "levels"
@@ -69,8 +70,8 @@ class Decision:
     kind: The candidate that won, with what it needs.
     base: What is taken off integers and times before they become floats, 0 for most.
     scale: Where the values, less the base, are modelled; None for strings and booleans.
-    ends: Where on the scale the body ends and the tails begin: the least and the greatest value, or on
-        an even grid the outer edges of their cells.
+    ends: Where on the scale the body ends and the tails begin: the least and the greatest value,
+        or on an even grid the outer edges of their cells.
     lower, upper: What lies beyond the ends, in units of the scale.
     low, high: Limits that were found or given, in the column's units; infinite where there is none.
     hard: Whether the user gave the limits, so that nothing beyond them is possible.

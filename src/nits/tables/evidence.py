@@ -1,11 +1,11 @@
 """What a column is, decided by the likelihood of values held out from it.
 
-Candidates for a numeric column compete in five folds, all on the same base measure: categories, observed
-values in order, an even grid, real numbers; the last two on the scale, and with the atoms, that suit
-them best. Ties, within one standard error or 0.01 nats per row, go to the candidate with the fewest
-numbers that a network must give for a row, a level each for categories, 95 for the others; and among
-these to the grid, the grid with atoms, ordered values, real numbers, in this order. Strings and
-booleans are categories.
+Candidates for a numeric column compete in five folds, all on the same base measure: categories,
+observed values in order, an even grid, real numbers; the last two on the scale, and with the
+atoms, that suit them best. Ties, within one standard error or 0.01 nats per row, go to the
+candidate with the fewest numbers that a network must give for a row: one less than the levels for
+categories, 95 for a smooth model, one more for each atom, 16 more for ordered values, which
+cannot give what was never seen. Strings and booleans are categories.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def _entries(case: Case, kind: str | None) -> list[Candidate]:
         raise ValueError(f"the kind must be one of {', '.join(KINDS)}, but is {kind!r}.")
     if kind == "integer" and case.record.grid is None:
         raise ValueError(
-            "the values must be multiples of one step to be integer, but are not; leave the kind out."
+            "the values must be multiples of one step to be integer, but are not; "
+            "leave the kind out."
         )
     even = case.even and kind != "continuous"
     fit = case.fit(even)

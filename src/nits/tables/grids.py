@@ -19,8 +19,9 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 ULPS = {"float16": 8, "float32": 8, "float64": 32}
-"""Units in the last place by which a stored value may miss its grid point: for arithmetic done before
-(z-scores), and in float64 for decimals printed with 15 digits, as many programs write them."""
+"""Units in the last place by which a stored
+value may miss its grid point: for arithmetic done before (z-scores), and in float64 for decimals
+printed with 15 digits, as many programs write them."""
 
 SURE = math.log(1e6)
 """Log-odds against chance at which values that fall on a grid are believed to come from one."""
@@ -31,7 +32,7 @@ FARTHEST = 2.0**62
 
 @dataclass(frozen=True)
 class Grid:
-    """The numbers (origin + k · step) · 10^−exponent for whole k, k = 0 being the least training value.
+    """The numbers (origin + k · step) · 10^−exponent, k = 0 being the least training value.
 
     origin, step: Whole numbers, so that decimals and integers are exact to the last digit; floats
         if the step is no decimal number.
@@ -122,20 +123,20 @@ def find(values: NDArray[Any]) -> Grid | None:
 
 
 def _holds(grid: Grid, x: Numbers) -> bool:
-    """Whether all values lie on the grid, and two at the same place are one but for their own rounding."""
+    """Whether all values lie on the grid, and only rounding parts two at the same place."""
     k, on = grid.encode(x)
     return bool(on.all()) and bool((~_differ(x, grid.precision) | (np.diff(k) > 0)).all())
 
 
 def _differ(x: Numbers, precision: float) -> NDArray[np.bool_]:
-    """Whether sorted values are farther from the one before than their own rounding, shape (N − 1,)."""
+    """Whether sorted values differ from the one before by more than rounding, shape (N − 1,)."""
     with np.errstate(over="ignore"):
         found: NDArray[np.bool_] = np.diff(x) > precision * np.abs(x[1:])
     return found
 
 
 def place(listed: NDArray[Any], values: NDArray[Any]) -> tuple[Places, NDArray[np.bool_]]:
-    """Returns which of the listed values, ascending, is nearest to each, and whether it is that value.
+    """Returns which listed value, ascending, is nearest to each, and whether it is that value.
 
     Integers and times must agree; floats may miss by the rounding of their own magnitude.
     """
@@ -187,7 +188,7 @@ def _at_least(whole: NDArray[Any], bound: int) -> NDArray[np.bool_]:
 
 
 def _decimal(x: Numbers, precision: float) -> Grid | None:
-    """Returns the grid of the decimal numbers x, sorted and distinct, that have the fewest digits."""
+    """Returns the grid of decimals x, sorted and distinct, with the fewest digits."""
     largest = float(np.abs(x[[0, -1]]).max())
     if largest == 0:
         return None
@@ -242,7 +243,7 @@ def _measured(x: Numbers, precision: float) -> Grid | None:
 
 
 def _shifted(x: Any, exponent: int) -> Any:
-    """Returns x · 10^exponent, correctly rounded for |exponent| ≤ 22, where powers of ten are exact."""
+    """Returns x · 10^exponent, correctly rounded where powers of ten are exact, up to 10^22."""
     with np.errstate(over="ignore"):
         for part in _pieces(abs(exponent)):
             x = x * 10.0**part if exponent > 0 else x / 10.0**part

@@ -53,7 +53,7 @@ def find(record: Record, ends: tuple[Limit, Limit]) -> Limits:
 
 
 def beyond(model: Smooth, record: Record, scale: Scale, limits: Limits) -> tuple[Tail, Tail]:
-    """Returns the tails of a smooth model, cut off at the limits; without mass where there is no room."""
+    """Returns the tails of a smooth model, cut off at the limits; no mass without room."""
     ends = limits.low - record.base, limits.high - record.base
     places = scale.to(np.array([ends[0] - record.step / 2, ends[1] + record.step / 2], np.float64))
     gaps = record.values[0].item() - limits.low, limits.high - record.values[-1].item()

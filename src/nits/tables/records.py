@@ -1,4 +1,4 @@
-"""What a numeric column has recorded: distinct values, how often each, on which grid, how finely."""
+"""What a numeric column has recorded: distinct values, counts, grid, resolution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Numbers = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 MOST_CELLS = 2**18
-"""Cells of a grid whose masses float32 tells apart with room to spare; more are modelled by a density."""
+"""Cells of a grid whose masses float32 tells apart with room to spare; else it is a density."""
 
 
 TINY, LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
@@ -27,8 +27,8 @@ TINY, LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max
 class Record:
     """The known values of a numeric column; those that only rounding sets apart are one.
 
-    values, counts: Distinct values, ascending, in the type in which they were stored (times as int64),
-        and how often each occurs.
+    values, counts: Distinct values, ascending, in the type in which they were stored (times as
+        int64), and how often each occurs.
     base: What is taken off integers and times before they become floats, 0 if floats hold them all.
     grid: The even grid that holds all values.
     time: Whether they are times.
@@ -76,7 +76,7 @@ class Record:
 
     @property
     def step(self) -> float:
-        """The step of the grid if its cells are few enough, and wide enough, to have masses, else 0."""
+        """The step of the grid if its cells are few and wide enough to have masses, else 0."""
         width = self.grid.width if self.grid is not None else 0.0
         ends = self.x[[0, -1]] / 2
         few = width >= TINY and ends[1] - ends[0] <= width * MOST_CELLS / 2
@@ -95,7 +95,7 @@ def _base(values: NDArray[Any], time: bool) -> int:
 
 
 def _merged(values: NDArray[Any], counts: Counts, grid: Grid) -> tuple[NDArray[Any], Counts]:
-    """Returns the values, of those at one place of the grid the most frequent, and the sums of counts."""
+    """Returns the most frequent value at each place of the grid, and the sums of counts."""
     k, _ = grid.encode(values)
     places, start = np.unique(k, return_index=True)
     if len(places) == len(k):

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 
 AFFECTED = 8
-"""Distinct values that must be coarser than the grid before significant digits explain it: the chance
-that so many end in a zero is 1e-8."""
+"""Distinct values that must be coarser than the grid before significant digits
+explain it: the chance that so many end in a zero is 1e-8."""
 
 
 @dataclass(frozen=True)
 class Resolution:
     """The distance between neighbouring values that could have been recorded.
 
-    step: The step of the grid that holds all values; where there is none, a unit in the last place of
-        the smallest value.
+    step: The step of the grid that holds all values; where there is none, a unit in the last
+        place of the smallest value.
     digits: Significant decimal digits of all values, 0 if that says no more than the step.
     precision: A unit in the last place of numbers near 1: no value is recorded more finely.
     """
@@ -38,7 +38,7 @@ class Resolution:
         return np.maximum(fine, _power(_exponent(x) + 1 - self.digits))
 
     def rounded(self, x: Numbers) -> Numbers:
-        """Returns values with no more significant digits than were recorded, as decimals are read."""
+        """Returns values with the significant digits that were recorded, as decimals are read."""
         if not self.digits:
             return x
         exponent = _exponent(x) + 1 - self.digits

@@ -51,7 +51,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct values x, shape (K,), ascending, and how many rows of each fold have them, shape (K, F)."""
+    """Distinct values x, shape (K,), ascending, and their rows in each fold, shape (K, F)."""
 
     x: Numbers
     folds: NDArray[np.int64]
@@ -83,7 +83,7 @@ class Sample:
 
     @classmethod
     def of(cls, x: Numbers) -> Sample:
-        """Returns the sample that evidence is taken from: some rows, the extreme ones among them."""
+        """Returns the sample that evidence is taken from: some rows, the extremes among them."""
         rows = x if len(x) <= ROWS else x[_spread(x)]
         distinct, place = np.unique(rows, return_inverse=True)
         parts = min(FOLDS, len(rows))

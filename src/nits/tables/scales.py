@@ -1,7 +1,7 @@
 """Monotone maps from a column's values to the scale on which it is modelled, and back.
 
-On its scale a column has median 0 and spread about 1. The logarithm of the map's slope is counted, so
-densities stay in the column's own units.
+On its scale a column has median 0 and spread about 1. The logarithm of the map's slope is
+counted, so densities stay in the column's own units.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Asinh(Scale):
         """Returns centre + unit · sinh(u · width)."""
         t = u * self.width
         with np.errstate(over="ignore"):
-            # unit · sinh t = (exp(t + log unit) − exp(−t + log unit)) / 2, without overflow between.
+            # unit · sinh t = (exp(t + log unit) − exp(−t + log unit)) / 2, without overflow.
             far = np.copysign(np.exp(np.abs(t) + math.log(self.unit) - math.log(2)), t)
             step = np.where(np.abs(t) > 20, far, self.unit * np.sinh(np.clip(t, -20, 20)))
             found: Numbers = np.clip(self.centre + step, -LARGEST, LARGEST)
@@ -185,7 +185,7 @@ def _standard(x: Numbers, shift: float, width: float) -> Numbers:
 
 
 def spread(x: Numbers, counts: Numbers) -> float:
-    """Returns a robust spread of sorted values: the deviation of a Gaussian with as wide a central half.
+    """Returns a robust spread of sorted values: the deviation of a Gaussian as wide in the middle.
 
     Where half of the values agree, wider parts are taken.
     """
@@ -200,10 +200,11 @@ def fitted(x: Numbers, counts: Numbers, low: float, high: float) -> list[Scale]:
     """Returns the scales on which values could be modelled, the simplest first.
 
     x, counts: Distinct values, ascending, and how often each occurs.
-    low, high: The ends of what must have a place on the scale: all values, and the cells around them.
+    low, high: The ends of what must have a place on the scale: all values, and the cells around
+        them.
 
-    A logarithm starts at 0 if all values lie above it, or as far beyond the extreme value as one in a
-    hundred lies inside; its mirror image serves columns skewed to the left.
+    A logarithm starts at 0 if all values lie above it, or as far beyond the extreme value as one
+    in a hundred lies inside; its mirror image serves columns skewed to the left.
     """
     q = quantiles(x, counts, np.array([0.05, 0.5, 0.95]))
     middle, sign = float(q[1]), 1 if q[2] / 2 - q[1] / 2 >= q[1] / 2 - q[0] / 2 else -1
@@ -228,7 +229,7 @@ def _holds(scale: Scale, ends: Numbers) -> bool:
 
 
 def _beyond(x: Numbers, counts: Numbers, sign: int) -> float:
-    """Returns how far one value in a hundred, or else in ten, or two, lies inside the extreme one."""
+    """Returns how far one value in a hundred, or in ten, or two, lies inside the extreme one."""
     for share in (0.01, 0.1, 0.5):
         inner = quantiles(x, counts, np.array([share if sign > 0 else 1 - share]))[0]
         edge = float(inner - x[0]) if sign > 0 else float(x[-1] - inner)

@@ -1,8 +1,8 @@
 """The smooth model of one column: 32 logistics at its quantiles, as training starts from, in NumPy.
 
-The body is truncated to [low, high], the range of the training values; beyond each end a fixed tail
-law takes over (see `tails`). Points are on the column's scale. Everything is computed twice, if need
-be: fast in plain numbers, and in logarithms where those underflow.
+The body is truncated to [low, high], the range of the training values; beyond each end a fixed
+tail law takes over (see `tails`). Points are on the column's scale. Everything is computed twice,
+if need be: fast in plain numbers, and in logarithms where those underflow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Mixture:
     def at_quantiles(cls, centres: Numbers) -> Mixture:
         """Returns logistics at the quantiles (i + ½)/h, as wide as the gaps around them.
 
-        A logistic of scale s has density 1/(4 s) at its centre, so s = gap/4 has the data's density.
+        A logistic of scale s has density 1/(4 s) at its centre, so s = gap/4 has the data's
+        density.
         """
         gaps = np.diff(centres)
         around = np.concatenate([gaps[:1], (gaps[1:] + gaps[:-1]) / 2, gaps[-1:]])
@@ -120,7 +121,7 @@ class Smooth:
         return 1.0 - self.lower.share - self.upper.share
 
     def _log_body(self) -> float:
-        """Returns the logarithm of the body's share over the mass of the untruncated mixture on it."""
+        """Returns the log of the body's share over the mass of the whole mixture on it."""
         ends = np.array([self.low]), np.array([self.high])
         return float(np.log(self.share) - self.mixture.log_mass(*ends)[0])
 
@@ -163,7 +164,7 @@ def _tiled(function: Callable[..., Numbers], *points: Numbers) -> Numbers:
 
 
 def quantiles(points: Numbers, counts: Numbers, levels: Numbers) -> Numbers:
-    """Returns quantiles of sorted points that occur so many times each, as of the whole sample sorted.
+    """Returns quantiles of sorted points that occur so many times, as of the whole sample.
 
     Between two order statistics it goes in a straight line, as `nits.pnn.initial.quantiles` does.
     """

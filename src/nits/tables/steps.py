@@ -1,4 +1,4 @@
-"""The step that numbers, known only up to rounding, are multiples of: Euclid's algorithm, then least squares."""
+"""The step that numbers are multiples of, up to rounding: Euclid's algorithm, least squares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DIFFERENCES = 4
 
 
 def common(y: Numbers, tolerance: float) -> float | None:
-    """Returns the greatest step that divides every y ≥ 0 up to rounding, or None if there is no sizable one.
+    """Returns the greatest step that divides every y ≥ 0 up to rounding, None if it is tiny.
 
     A step known from values up to k steps away is known to about tolerance / k, so it counts steps
     safely only some way farther; each round of least squares extends that reach.
@@ -44,7 +44,7 @@ def line(k: Numbers, y: Numbers) -> tuple[float, float]:
 
 
 def _small(gaps: Numbers, tolerance: float) -> Numbers:
-    """Returns small multiples of the step that gaps are multiples of: gaps, and differences of them."""
+    """Returns small multiples of the step that gaps are multiples of, by differences."""
     parts = gaps
     for _ in range(DIFFERENCES):
         parts = np.sort(parts)[:512]

@@ -1,7 +1,8 @@
-"""What lies beyond the training values of a column: tail laws and limits, by construction, not learned.
+"""What lies beyond the training values: tail laws and limits, by construction, not learned.
 
-A column of n values puts 1/(n + 1) of its mass above the greatest of them and as much below the least,
-as the next row does, unless there is a limit. The law is an exponential on the column's scale.
+A column of n values puts 1/(n + 1) of its mass above the greatest of them and as much below the
+least, as the next row does, unless there is a limit. The law is an exponential on the column's
+scale.
 """
 
 from __future__ import annotations
@@ -104,8 +105,9 @@ def closed(counts: Numbers) -> bool:
 
     counts: How often the outermost distinct values occur, the extreme one first.
 
-    Frequencies c₁, c₂, … that go on as they came, in a geometric law, leave c₁²/c₂ rows beyond the end,
-    so that there is none by chance has probability exp(−c₁²/c₂). Two values alone are the whole range.
+    Frequencies c₁, c₂, … that go on as they came, in a geometric law, leave c₁²/c₂ rows beyond
+    the end, so that there is none by chance has probability exp(−c₁²/c₂). Two values alone are
+    the whole range.
     """
     if len(counts) <= 2:
         return True
@@ -118,7 +120,7 @@ def near(gap: float, distance: Numbers, counts: Numbers) -> bool:
     distance, counts: As for `rate`, in the units of the gap.
 
     Without a limit the extreme value would miss any given point by about the mean excess of the
-    outermost values, so a gap below that speaks for the limit. If it is wrong, little is lost: values
-    beyond it keep the probability of what has never been seen.
+    outermost values, so a gap below that speaks for the limit. If it is wrong, little is lost:
+    values beyond it keep the probability of what has never been seen.
     """
     return gap * rate(distance, counts) <= 1

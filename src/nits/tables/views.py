@@ -1,7 +1,7 @@
 """A column seen on one scale: as points with a density, or as cells of a grid with masses.
 
-Both fit the smooth model to counts of the distinct values, and say how probable each value is at the
-column's resolution, so that points and cells can be compared.
+Both fit the smooth model to counts of the distinct values, and say how probable each value is at
+the column's resolution, so that points and cells can be compared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class View(Protocol):
         """Returns the smooth model of the kept values, on the range of all that occur."""
 
     def log_prob(self, model: Smooth, at: Places) -> Numbers:
-        """Returns the log-probability, at the column's resolution, of the distinct values at places."""
+        """Returns the log-probability, at the column's resolution, of the values at places."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Points:
         return Smooth(mixture, low, high, lower, upper)
 
     def log_prob(self, model: Smooth, at: Places) -> Numbers:
-        """Returns log density + log resolution, or log masses where the density varies within that."""
+        """Returns log density + log resolution, or log masses where the density varies."""
         u, log_width = self.u[at], self.log_width[at]
         start, end = self.start[at], self.end[at]
         wide = (log_width > _log_narrow(model)) & (end > start)
