@@ -1,0 +1,104 @@
+"""What a numeric column has recorded: distinct values, counts, grid, resolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nits.tables import grids, resolution
+from nits.tables.grids import Grid
+from nits.tables.resolution import Resolution
+
+Numbers = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+MOST_CELLS = 2**18
+"""Cells of a grid whose masses float32 tells apart with room to spare; else it is a density."""
+
+
+TINY, LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True)
+class Record:
+    """The known values of a numeric column; those that only rounding sets apart are one.
+
+    values, counts: Distinct values, ascending, in the type in which they were stored (times as
+        int64), and how often each occurs.
+    base: What is taken off integers and times before they become floats, 0 if floats hold them all.
+    grid: The even grid that holds all values.
+    time: Whether they are times.
+    """
+
+    values: NDArray[Any]
+    counts: Counts
+    base: int
+    grid: Grid | None
+    time: bool = False
+
+    @classmethod
+    def of(cls, known: NDArray[Any]) -> Record:
+        """Returns the record of known, finite values."""
+        values, counts = np.unique(grids.integers(known), return_counts=True)
+        grid, time = grids.find(values), known.dtype.kind == "M"
+        if grid is not None and not grid.exact:
+            values, counts = _merged(values, counts, grid)
+        return cls(values, counts.astype(np.int64), _base(values, time), grid, time)
+
+    @cached_property
+    def x(self) -> Numbers:
+        """The distinct values less the base, as floats."""
+        return self.numbers(self.values)
+
+    def numbers(self, values: NDArray[Any]) -> Numbers:
+        """Returns values of the column less the base as floats; no digit is lost before."""
+        if self.base == 0:
+            return values.astype(np.float64)
+        # Modulo 2^64, as no value is less than the base.
+        whole = grids.integers(values).astype(np.uint64)
+        return (whole - np.uint64(self.base % 2**64)).astype(np.float64)
+
+    @property
+    def rows(self) -> int:
+        """How many values there are."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def resolution(self) -> Resolution:
+        """How finely values are recorded."""
+        real = self.values.dtype.kind == "f"
+        precision = float(np.finfo(self.values.dtype).eps) if real else 0.0
+        return resolution.find(self.x, self.grid.width if self.grid else 0.0, precision)
+
+    @property
+    def step(self) -> float:
+        """The step of the grid if its cells are few and wide enough to have masses, else 0."""
+        width = self.grid.width if self.grid is not None else 0.0
+        ends = self.x[[0, -1]] / 2
+        few = width >= TINY and ends[1] - ends[0] <= width * MOST_CELLS / 2
+        return width if few and float(np.abs(ends).max()) + width < LARGEST / 2 else 0.0
+
+    def plain(self, places: NDArray[np.intp] | slice) -> tuple[float | int, ...]:
+        """Returns distinct values as Python numbers."""
+        return tuple(self.values[places].tolist())
+
+
+def _base(values: NDArray[Any], time: bool) -> int:
+    if values.dtype.kind == "f":
+        return 0
+    least, greatest = int(values[0]), int(values[-1])
+    return least if time or max(-least, greatest) > 2**53 else 0
+
+
+def _merged(values: NDArray[Any], counts: Counts, grid: Grid) -> tuple[NDArray[Any], Counts]:
+    """Returns the most frequent value at each place of the grid, and the sums of counts."""
+    k, _ = grid.encode(values)
+    places, start = np.unique(k, return_index=True)
+    if len(places) == len(k):
+        return values, counts
+    order = np.lexsort((-counts, k))
+    return values[order[start]], np.add.reduceat(counts, start)
