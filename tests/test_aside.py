@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nits.tables import aside
-from nits.tables.aside import Constant, Empty, Identifier, Index
+from nits.tables.evidence import aside
+from nits.tables.evidence.aside import Constant, Empty, Identifier, Index
 
 rng = np.random.default_rng(0)
 WORDS = np.array([f"w{i}" for i in range(10_000)], object)

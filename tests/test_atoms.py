@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nits.tables import atoms
-from nits.tables.scales import Linear
-from nits.tables.views import Cells
+from nits.tables.evidence import atoms
+from nits.tables.evidence.scales import Linear
+from nits.tables.evidence.views import Cells
 
 rng = np.random.default_rng(0)
 SMOOTH = np.bincount(np.clip(np.round(rng.normal(50, 12, 5000)), 0, 99).astype(int), minlength=100)

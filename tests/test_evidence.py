@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nits.tables import evidence, grids
-from nits.tables.decisions import Decision, Gridded, Levels, Ordered, Real
-from nits.tables.evidence import decide
-from nits.tables.records import Record
-from nits.tables.samples import Sample
-from nits.tables.scales import Asinh, Linear, Log, Logit
+from nits.tables.evidence import choice as evidence
+from nits.tables.evidence import grids
+from nits.tables.evidence.choice import decide
+from nits.tables.evidence.decisions import Decision, Gridded, Levels, Ordered, Real
+from nits.tables.evidence.records import Record
+from nits.tables.evidence.samples import Sample
+from nits.tables.evidence.scales import Asinh, Linear, Log, Logit
 
 rng = np.random.default_rng(0)
 N = 4000

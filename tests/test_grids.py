@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nits.tables import grids
+from nits.tables.evidence import grids
 
 rng = np.random.default_rng(0)
 N = 2000

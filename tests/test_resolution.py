@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nits.tables import resolution
-from nits.tables.resolution import Resolution
+from nits.tables.evidence import resolution
+from nits.tables.evidence.resolution import Resolution
 
 rng = np.random.default_rng(0)
 EPS = float(np.finfo(np.float64).eps)

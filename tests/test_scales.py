@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nits.tables import scales
-from nits.tables.scales import Asinh, Linear, Log, Logit, Scale
+from nits.tables.evidence import scales
+from nits.tables.evidence.scales import Asinh, Linear, Log, Logit, Scale
 
 rng = np.random.default_rng(0)
 NORMAL = np.sort(rng.normal(size=500))

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 import nits
 from nits.pnn import initial
-from nits.tables import smooth
-from nits.tables.smooth import Mixture, Smooth
-from nits.tables.tails import Tail
+from nits.tables.evidence import smooth
+from nits.tables.evidence.smooth import Mixture, Smooth
+from nits.tables.evidence.tails import Tail
 
 rng = np.random.default_rng(0)
 SAMPLES = {

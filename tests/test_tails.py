@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nits.tables import limits, tails
-from nits.tables.limits import Limits
-from nits.tables.records import Record
-from nits.tables.tails import Tail
+from nits.tables.evidence import limits, tails
+from nits.tables.evidence.limits import Limits
+from nits.tables.evidence.records import Record
+from nits.tables.evidence.tails import Tail
 
 rng = np.random.default_rng(0)
 N = 5000

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from nits.tables.samples import Trial
-from nits.tables.smooth import UNITS
-from nits.tables.views import Numbers
+from nits.tables.evidence.samples import Trial
+from nits.tables.evidence.smooth import UNITS
+from nits.tables.evidence.views import Numbers
 
 NEGLIGIBLE = 0.01
 """Nats per row that no choice is made for: 32 logistics at quantiles miss as

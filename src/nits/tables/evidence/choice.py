@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables import candidates, grids, limits, words
-from nits.tables.cases import MOST_LEVELS, Case
-from nits.tables.contest import Candidate
-from nits.tables.decisions import Decision, Gridded, Kind, Levels, Ordered, Real
-from nits.tables.limits import Limit, Limits
-from nits.tables.records import Record
-from nits.tables.samples import Sample
-from nits.tables.views import Cells, Points
+from nits.tables.evidence import candidates, grids, limits, words
+from nits.tables.evidence.cases import MOST_LEVELS, Case
+from nits.tables.evidence.contest import Candidate
+from nits.tables.evidence.decisions import Decision, Gridded, Kind, Levels, Ordered, Real
+from nits.tables.evidence.limits import Limit, Limits
+from nits.tables.evidence.records import Record
+from nits.tables.evidence.samples import Sample
+from nits.tables.evidence.views import Cells, Points
 
 KINDS = ("continuous", "integer", "ordered", "categorical")
 """What the user may say a column is."""

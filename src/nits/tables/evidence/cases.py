@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nits.tables import atoms as spikes
-from nits.tables import candidates, scales
-from nits.tables.candidates import Mask
-from nits.tables.contest import LISTED, SMOOTH, Candidate, Contest
-from nits.tables.records import Record
-from nits.tables.samples import Sample
-from nits.tables.scales import Asinh, Scale
-from nits.tables.views import Cells, Numbers, Points, View
+from nits.tables.evidence import atoms as spikes
+from nits.tables.evidence import candidates, scales
+from nits.tables.evidence.candidates import Mask
+from nits.tables.evidence.contest import LISTED, SMOOTH, Candidate, Contest
+from nits.tables.evidence.records import Record
+from nits.tables.evidence.samples import Sample
+from nits.tables.evidence.scales import Asinh, Scale
+from nits.tables.evidence.views import Cells, Numbers, Points, View
 
 MOST_LEVELS = 1000
 """Categories that a column may have."""

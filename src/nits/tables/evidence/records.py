@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables import grids, resolution
-from nits.tables.grids import Grid
-from nits.tables.resolution import Resolution
+from nits.tables.evidence import grids, resolution
+from nits.tables.evidence.grids import Grid
+from nits.tables.evidence.resolution import Resolution
 
 Numbers = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables import steps
+from nits.tables.evidence import steps
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables import grids
+from nits.tables.evidence import grids
 
 SAVED = re.compile(r"Unnamed: \d+|__index_level_\d+__")
 """Names under which pandas saves an index that had none."""

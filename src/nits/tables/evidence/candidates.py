@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables import tails
-from nits.tables.samples import Trial
-from nits.tables.views import Cells, Counts, Numbers, Places, View
+from nits.tables.evidence import tails
+from nits.tables.evidence.samples import Trial
+from nits.tables.evidence.views import Cells, Counts, Numbers, Places, View
 
 STRENGTHS = (0.5, 2.0, 8.0, 32.0, np.inf)
 """Rows per value that the smooth model is worth against the counts, in ordered values."""

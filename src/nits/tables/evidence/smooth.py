@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables.tails import NO_TAIL, Tail
+from nits.tables.evidence.tails import NO_TAIL, Tail
 
 Numbers = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables import smooth, tails
-from nits.tables.scales import Scale
-from nits.tables.smooth import Mixture, Smooth
-from nits.tables.tails import Tail
+from nits.tables.evidence import smooth, tails
+from nits.tables.evidence.scales import Scale
+from nits.tables.evidence.smooth import Mixture, Smooth
+from nits.tables.evidence.tails import Tail
 
 Numbers = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nits.tables import tails
-from nits.tables.records import Record
-from nits.tables.scales import Scale
-from nits.tables.smooth import Smooth
-from nits.tables.tails import Tail
+from nits.tables.evidence import tails
+from nits.tables.evidence.records import Record
+from nits.tables.evidence.scales import Scale
+from nits.tables.evidence.smooth import Smooth
+from nits.tables.evidence.tails import Tail
 
 Limit = int | float
 

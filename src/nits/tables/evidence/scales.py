@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables.smooth import quantiles
+from nits.tables.evidence.smooth import quantiles
 
 Numbers = NDArray[np.float64]
 

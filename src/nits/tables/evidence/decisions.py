@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from nits.tables.grids import Grid
-from nits.tables.resolution import Resolution
-from nits.tables.scales import Scale
-from nits.tables.tails import NO_TAIL, Tail
+from nits.tables.evidence.grids import Grid
+from nits.tables.evidence.resolution import Resolution
+from nits.tables.evidence.scales import Scale
+from nits.tables.evidence.tails import NO_TAIL, Tail
 
 
 @dataclass(frozen=True)

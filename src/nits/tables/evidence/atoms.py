@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables.smooth import UNITS
-from nits.tables.views import Counts, Numbers, Places, View
+from nits.tables.evidence.smooth import UNITS
+from nits.tables.evidence.views import Counts, Numbers, Places, View
 
 Mask = NDArray[np.bool_]
 

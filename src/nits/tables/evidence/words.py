@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nits.tables.cases import Case
-from nits.tables.contest import Candidate
-from nits.tables.decisions import Levels
-from nits.tables.grids import Grid
-from nits.tables.limits import Limits
+from nits.tables.evidence.cases import Case
+from nits.tables.evidence.contest import Candidate
+from nits.tables.evidence.decisions import Levels
+from nits.tables.evidence.grids import Grid
+from nits.tables.evidence.limits import Limits
 
 NAMES = {
     "levels": "categories",
