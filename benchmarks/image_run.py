@@ -20,7 +20,7 @@ from models.fitted import Settings
 from results import PLOTS, RESULTS, Record, circumstances, portable, write
 
 from nits import NITSImages, datasets
-from nits.cli.commands.pictures import write_png
+from nits.cli.commands.images import write_png
 from nits.images import arrays
 from nits.weights import ConvSize
 

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -331,3 +332,47 @@ def test_columns_are_evaluated_a_few_at_a_time() -> None:
     with mock.patch.object(kernels, "PNNS_AT_ONCE", 1):
         single = model.log_prob_per_column(x), model.to_uniform(x)
     torch.testing.assert_close(single, whole)
+
+
+# As a module among others.
+
+
+def test_forward_hooks_see_the_rows(model: NITS) -> None:
+    seen: list[torch.Size] = []
+    model.register_forward_hook(lambda module, inputs, output: seen.append(output.shape))
+    model(torch.zeros(7, 3))
+    assert seen == [torch.Size([7])]
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch
+def test_a_compiled_model_gives_the_same_numbers(model: NITS) -> None:
+    x = torch.linspace(-2, 2, 15).view(5, 3)
+    compiled = torch.compile(model, backend="eager")
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+def test_data_parallel_training_takes_the_model(model: NITS, tmp_path: Path) -> None:
+    x = torch.linspace(-2, 2, 15).view(5, 3)
+    (-model(x).mean()).backward()
+    expected = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    model.zero_grad()
+    store = f"file://{tmp_path / 'store'}"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    try:
+        parallel = torch.nn.parallel.DistributedDataParallel(model)
+        (-parallel(x).mean()).backward()
+    finally:
+        torch.distributed.destroy_process_group()
+    found = [p.grad for p in model.parameters() if p.grad is not None]
+    torch.testing.assert_close(found, expected)
+
+
+def test_integers_are_rows_where_all_columns_are_discrete(model: NITS) -> None:
+    heads: list[Head] = [Quantized(0.0, 1.0, 4), Quantized(0.0, 1.0, 9)]
+    pixels = randomized(lambda: NITS.mlp(heads, hidden=16, blocks=1), 3)
+    x = torch.tensor([[0, 8], [3, 2]])
+    assert torch.equal(pixels.log_prob(x), pixels.log_prob(x.float()))
+    assert torch.equal(pixels.log_prob(x.to(torch.uint8)), pixels.log_prob(x.float()))
+    with pytest.raises(TypeError, match="x must be float32 or float64, but is int64"):
+        model.log_prob(torch.zeros(2, 3, dtype=torch.int64))

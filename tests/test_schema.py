@@ -11,7 +11,7 @@ import pytest
 from nits.heads import Atoms, Categorical, Continuous, Integer
 from nits.tables import frames
 from nits.tables.columns import Levels, Real, Whole
-from nits.tables.schema import Schema, guess, spread
+from nits.tables.schema import Schema, deviation, guess
 
 rng = np.random.default_rng(0)
 N = 2000
@@ -84,7 +84,7 @@ def test_numbers_are_of_ordinary_size(schema: Schema) -> None:
 def test_the_measure_is_in_the_users_units(schema: Schema) -> None:
     numbers = schema.encode(frames.read(COLUMNS))
     measure = schema.log_measure(numbers)
-    assert np.allclose(measure[:, 0], -math.log(spread(COLUMNS["height"])))
+    assert np.allclose(measure[:, 0], -math.log(deviation(COLUMNS["height"])))
     assert (measure[:, [1, 2, 3, 5]] == 0).all()
     assert np.array_equal(measure[:, 4] == 0, COLUMNS["rain"] == 0)
 

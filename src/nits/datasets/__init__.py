@@ -1,6 +1,8 @@
 """Data to learn from: real tables and images, and densities that are known exactly.
 
-The known densities are in `nits.datasets.toy`, which is imported when it is first used.
+Each data set is prepared by its published protocol, once, and memory-mapped from then on. The known
+densities are in `nits.datasets.toy`, which is imported when it is first used. Imports nothing of
+nits but `nits.places`; benchmarks, examples and `nits.images` use it.
 """
 
 from importlib import import_module

@@ -1,4 +1,9 @@
-"""What a column is: real, binned, integer, categorical, or real with atoms."""
+"""What a column is: real, binned, integer, categorical, or real with atoms.
+
+A head knows one kind of column: how many weights its conditional distribution has, what the weight
+model reads of a value, and log-probabilities, quantiles and initial weights. `head` says what each
+must do. Imports `nits.kernels` and `nits.pnn`; the weight models and `nits.model` build on it.
+"""
 
 from collections.abc import Sequence
 

@@ -244,7 +244,7 @@ def _whole(
     least, greatest = (
         end if math.isinf(end) else round((end - origin) / step) for end in (low, high)
     )
-    return Whole(*common, reason, step, origin, least, greatest, max(1.0, spread(x) / step))
+    return Whole(*common, reason, step, origin, least, greatest, max(1.0, deviation(x) / step))
 
 
 def _real(
@@ -264,11 +264,11 @@ def _real(
             f"; {len(atoms)} values in {share:.0%} of the rows have probabilities of their own"
         )
     return Real(
-        *common, reason, low, high, float(np.median(x)), spread(x), tuple(sorted(atoms.tolist()))
+        *common, reason, low, high, float(np.median(x)), deviation(x), tuple(sorted(atoms.tolist()))
     )
 
 
-def spread(x: NDArray[np.float64]) -> float:
+def deviation(x: NDArray[np.float64]) -> float:
     """Returns a robust standard deviation: that of a Gaussian with the same interquartile range.
 
     Where it is zero, the standard deviation is taken; where that is zero too, one.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nits.model.density import Density
-from nits.training.rows import Rows, spread
+from nits.training.rows import Rows, thinned
 
 STARTED_FROM = 200_000
 """Rows that the weights at the start are fitted to."""
@@ -16,7 +16,7 @@ SCORED_AT_ONCE = 8192
 
 def start_from_data(model: Density, rows: Rows) -> None:
     """Sets the weights to where training starts: see `Density.start_from`."""
-    model.start_from(spread(rows, STARTED_FROM).to(model.like))
+    model.start_from(thinned(rows, STARTED_FROM).to(model.like))
 
 
 def weighted_mean(value: Tensor, weight: Tensor) -> Tensor:

@@ -122,7 +122,7 @@ def refuse_degenerate(model: Density, rows: Rows) -> None:
         raise ValueError(
             f"data must have at least 2 rows to learn from, but has {len(rows)}; add some."
         )
-    sample = spread(rows, 4096)
+    sample = thinned(rows, 4096)
     for i in range(model.columns):
         column = sample[:, i][~torch.isnan(sample[:, i])]
         constant = bool(len(column)) and bool((column == column[0]).all())
@@ -143,7 +143,7 @@ def _is_constant(rows: Rows, column: int) -> bool:
     return True
 
 
-def spread(rows: Rows, count: int) -> Tensor:
+def thinned(rows: Rows, count: int) -> Tensor:
     """Returns at most `count` rows, evenly spread.
 
     If rows have weights, each is there in proportion to its weight.

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from nits.cli.commands import pictures
+from nits.cli.commands import images
 
 
 def run(args: argparse.Namespace) -> int:
@@ -15,8 +15,8 @@ def run(args: argparse.Namespace) -> int:
     if not output.parent.is_dir():
         raise ValueError(f"the folder {output.parent} does not exist; create it.")
     if Path(args.table).is_dir():
-        return pictures.fit(args)
-    pictures.refuse_options(args)
+        return images.fit(args)
+    images.refuse_options(args)
     return _fit_table(args, output)
 
 

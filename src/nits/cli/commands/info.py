@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nits.cli.commands import pictures
+from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
 
@@ -13,7 +13,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints the schema, the sizes and how training went."""
     model = load(args.model)
     if isinstance(model, NITSImages):
-        return pictures.info(args, model)
+        return images.info(args, model)
     weights = sum(p.numel() for p in model.model_.parameters())
     print(f"{args.model}: a density of {len(model.schema_.columns)} columns, {weights:,} weights")
     width = max(len(name) for name in (*model.schema_.names, *model.context_schema_.names))

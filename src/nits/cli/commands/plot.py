@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from nits.cli import plots
-from nits.cli.commands import pictures
+from nits.cli.commands import images
 from nits.cli.commands.score import arrow_types
 from nits.images.estimator import NITSImages
 from nits.persistence import load
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Draws up to 5,000 rows of the table beside as many samples."""
     model = load(args.model)
     if isinstance(model, NITSImages):
-        return pictures.plot(args, model)
+        return images.plot(args, model)
     if model.context_schema_.columns:
         raise ValueError(
             "plots are of joint densities, but this model has a context; score it instead."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 
-from nits.cli.commands import pictures
+from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
 from nits.tables import files
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     """Draws and writes in constant memory."""
     model = load(args.model)
     if isinstance(model, NITSImages):
-        return pictures.sample(args, model)
+        return images.sample(args, model)
     seed = np.random.SeedSequence(args.seed)
     given = _given(model, args.given)
     with (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 
-from nits.cli.commands import pictures
+from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
 from nits.tables import files
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     """Reads, scores and writes in constant memory."""
     model = load(args.model)
     if isinstance(model, NITSImages):
-        return pictures.score(args, model)
+        return images.score(args, model)
     types = arrow_types(model)
     total = 0.0
     rows = 0
