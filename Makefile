@@ -25,7 +25,7 @@ test: $(READY)  ## run the tests, all but the slow ones
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS)
 
 slow: $(READY)  ## run the slow tests: full figures, compiled kernels, kill and resume
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(PYTEST_ARGS)
 
 mutate: $(READY)  ## break the code in known ways and show the test that notices; MUTATIONS="02 11" for some
 	$(BIN)/python tests/mutate.py $(MUTATIONS)

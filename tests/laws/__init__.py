@@ -36,4 +36,5 @@ LAWS: tuple[Law, ...] = (
     consistency.saving_and_loading_is_bitwise,
     consistency.a_state_dict_is_all_there_is,
     consistency.calling_is_scoring,
+    consistency.rows_lie_in_the_support_of_their_distribution,
 )

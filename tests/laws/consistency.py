@@ -109,3 +109,16 @@ def calling_is_scoring(model: Density) -> None:
     """`forward` is `log_prob`, so that hooks and data-parallel training work."""
     x, context = some_rows(model, 5)
     assert torch.equal(model(x, context), model.log_prob(x, context))
+
+
+def rows_lie_in_the_support_of_their_distribution(model: Density) -> None:
+    """`distribution()` scores rows as the model does, and its support holds what it draws."""
+    context = some_context(model, 3)
+    d = model.distribution(context)
+    x = d.sample((4,), 1)
+    assert d.support.check(x).all()
+    rows = x.flatten(0, -2)
+    about = None if context is None else context.repeat(4, 1)
+    with torch.no_grad():
+        found, expected = d.log_prob(x).flatten(), model.log_prob(rows, about)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)

@@ -9,10 +9,11 @@ integer, and bounds the probability of an image x of D pixels, the better the mo
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution
+from torch.distributions import Distribution, constraints
 
 from nits import checks
 from nits.heads import Continuous
@@ -58,6 +59,10 @@ class Dequantized(Wrapped):
         """Returns z; what is no pixel, noise or not, becomes −1, which is impossible."""
         outside = (x < 0) | (x >= LEVELS)
         return (self.noisy(x) / LEVELS).masked_fill(outside, -1.0)
+
+    def supports(self) -> list[Any]:
+        """Returns the interval [0, 256] for each column."""
+        return [constraints.interval(0.0, float(LEVELS)) for _ in self.heads]
 
     def is_real(self, column: int) -> bool:
         """Returns that a constant pixel is no harm: noise makes it vary."""

@@ -65,6 +65,11 @@ class Density(nn.Module, ABC):
         """Which columns may have missing values, NaN, shape (D,)."""
         return torch.tensor([head.optional for head in self.heads], device=self.like.device)
 
+    def supports(self) -> list[Any]:
+        """Returns the support of each column as a constraint of torch.distributions."""
+        kinds = (h.distribution(self.like.new_zeros(h.weights), h.low, h.high) for h in self.heads)
+        return [kind.support for kind in kinds]
+
     def is_real(self, column: int) -> bool:
         """Returns whether a column has a density everywhere, unbounded if it is constant."""
         return isinstance(self.heads[column], Continuous)

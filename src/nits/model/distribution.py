@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
-from nits.heads import Head
+from nits.model.density import Density
 
 Size = torch.Size | Sequence[int]
 Seed = torch.Generator | int | None
 Draw = Callable[[int, Tensor | None, Seed], Tensor]
-
-
-class Density(Protocol):
-    """What a joint density must have: heads that describe its columns, log_prob and samples."""
-
-    @property
-    def columns(self) -> int:
-        """D, the number of columns."""
-
-    @property
-    def heads(self) -> Sequence[Head]:
-        """What each column is."""
-
-    def log_prob(self, x: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns log ν(x), shape (N,), of rows x, shape (N, D), given a context, shape (N, C)."""
-
-    def sample(self, n: int, context: Tensor | None = None, generator: Seed = None) -> Tensor:
-        """Draws n rows, shape (n, D)."""
-
-    def rsample(self, n: int, context: Tensor | None = None, generator: Seed = None) -> Tensor:
-        """Draws n rows that carry gradients."""
 
 
 class Rows(constraints.Constraint):
@@ -74,12 +53,12 @@ class JointDistribution(Distribution):
     @property
     def support(self) -> Any:
         """Rows of possible values, as a constraint."""
-        return Rows([column.support for column in self._columns()])
+        return Rows(self.density.supports())
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
         """Whether samples carry gradients: only if those of every column do."""
-        return all(column.has_rsample for column in self._columns())
+        return not any(head.discrete for head in self.density.heads)
 
     def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> JointDistribution:
         """Returns this distribution with its context expanded to a batch shape."""
@@ -127,13 +106,6 @@ class JointDistribution(Distribution):
         """Returns one row of context for each row of a shape that ends in the batch shape."""
         context = _expanded(self.context, shape)
         return None if context is None else context.reshape(-1, context.shape[-1])
-
-    def _columns(self) -> list[Distribution]:
-        """Returns a distribution of each column's kind, to read its support and has_rsample."""
-        return [
-            head.distribution(torch.zeros(head.weights), head.low, head.high)
-            for head in self.density.heads
-        ]
 
 
 def _expanded(context: Tensor | None, shape: torch.Size) -> Tensor | None:
