@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from nits import pnn_parameters
+from nits.pnn import initial
 
 inf = math.inf
 SUPPORTS = {
@@ -33,3 +34,30 @@ def weights(
 ) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return scale * torch.randn(n, pnn_parameters(hidden), generator=generator, dtype=torch.float64)
+
+
+def points(low: float, high: float, shape: tuple[int, ...], scale: float, seed: int = 1) -> Tensor:
+    """Points of the support: uniform if finite, else at distances scale/1000 to scale × 1000."""
+    generator = torch.Generator().manual_seed(seed)
+    u, e, z = (
+        f(shape, generator=generator, dtype=torch.float64)
+        for f in (torch.rand, torch.rand, torch.randn)
+    )
+    far = z * scale * 10 ** (6 * e - 3)
+    if math.isfinite(low) and math.isfinite(high):
+        return low + (high - low) * u
+    if math.isfinite(low):
+        return low + far.abs()
+    return high - far.abs() if math.isfinite(high) else far
+
+
+def logistic(centre: float, scale: float, dtype: torch.dtype) -> torch.Tensor:
+    A = initial.from_log_weights(-torch.log(torch.tensor([scale], dtype=torch.float64)))
+    return torch.cat([A, torch.tensor([centre, 0.0])]).to(dtype)
+
+
+def spikes(width: float, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """Shares 0.01 and 0.99 of logistics about 0.3 and 0, with scales `width` and 1."""
+    A = initial.from_log_weights(-torch.log(torch.tensor([width, 1.0]).double()))
+    rest = torch.cat([torch.tensor([0.3, 0.0]).double(), torch.tensor([0.01, 0.99]).double().log()])
+    return torch.cat([A, rest]).to(dtype)

@@ -9,14 +9,9 @@ from scipy import stats
 
 from nits import PNN
 from nits.pnn import distributions, initial, moments
-from pnns import every_dtype, every_hidden, every_support, weights
+from pnns import every_dtype, every_hidden, every_support, logistic, spikes, weights
 
 inf = math.inf
-
-
-def logistic(centre: float, scale: float, dtype: torch.dtype) -> torch.Tensor:
-    A = initial.from_log_weights(-torch.log(torch.tensor([scale], dtype=torch.float64)))
-    return torch.cat([A, torch.tensor([centre, 0.0])]).to(dtype)
 
 
 @every_dtype
@@ -94,13 +89,6 @@ def test_a_mode_at_the_end_is_the_end(dtype: torch.dtype) -> None:
     low = torch.tensor([-1.0, -1.0, -1.0, -inf], dtype=dtype)
     high = torch.tensor([2.0, 2.0, inf, 2.0], dtype=dtype)
     assert PNN(theta, low, high, hidden=(1,)).mode.tolist() == [-1, 2, -1, 2]
-
-
-def spikes(width: float, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    """Shares 0.01 and 0.99 of logistics about 0.3 and 0, with scales `width` and 1."""
-    A = initial.from_log_weights(-torch.log(torch.tensor([width, 1.0]).double()))
-    rest = torch.cat([torch.tensor([0.3, 0.0]).double(), torch.tensor([0.01, 0.99]).double().log()])
-    return torch.cat([A, rest]).to(dtype)
 
 
 @every_dtype

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 import two_columns
+from kernel_checks import assert_same
 from laws import some_rows
 from mixed_table import small
 from nits import fit, kernels
@@ -25,7 +26,6 @@ from nits.pnn import network
 from nits.pnn.plain import parameters
 from nits.weights import Independent
 from registry import MODELS
-from test_compiled import assert_same
 
 pytestmark = pytest.mark.skipif(library.loaded() is None, reason="there is no g++ or no GNU OpenMP")
 

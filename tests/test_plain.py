@@ -11,8 +11,7 @@ from nits import PNN
 from nits.pnn import initial, network
 from nits.pnn.plain import LOG_WEIGHT_BOUND, PlainPNN, log_weights, parameters, unpack
 from oracle import ExactPNN
-from pnns import HIDDEN, every_dtype, every_hidden, every_support, weights
-from test_pnn import points
+from pnns import HIDDEN, every_dtype, every_hidden, every_support, points, weights
 
 
 def plain_pnn(theta: Tensor, low: float, high: float, hidden: tuple[int, ...]) -> PlainPNN:

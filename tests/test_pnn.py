@@ -19,25 +19,11 @@ from pnns import (
     every_scale,
     every_support,
     few_and_many,
+    points,
     weights,
 )
 
 inf = math.inf
-
-
-def points(low: float, high: float, shape: tuple[int, ...], scale: float, seed: int = 1) -> Tensor:
-    """Points of the support: uniform if finite, else at distances scale/1000 to scale × 1000."""
-    generator = torch.Generator().manual_seed(seed)
-    u, e, z = (
-        f(shape, generator=generator, dtype=torch.float64)
-        for f in (torch.rand, torch.rand, torch.randn)
-    )
-    far = z * scale * 10 ** (6 * e - 3)
-    if math.isfinite(low) and math.isfinite(high):
-        return low + (high - low) * u
-    if math.isfinite(low):
-        return low + far.abs()
-    return high - far.abs() if math.isfinite(high) else far
 
 
 def pieces(

@@ -10,8 +10,7 @@ from torch import Tensor
 from nits.pnn import sums
 from nits.pnn.binned import IntegerPNN
 from nits.pnn.integers import Integers
-from pnns import every_dtype
-from test_moments import logistic, spikes
+from pnns import every_dtype, logistic, spikes
 
 inf = math.inf
 
