@@ -22,7 +22,7 @@ demo: $(READY)  ## fit a density to the bundled household power data; picture in
 	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## run the tests, all but the slow ones
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PYTEST_ARGS)
 
 slow: $(READY)  ## run the slow tests: full figures, compiled kernels, kill and resume
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(PYTEST_ARGS)

@@ -5,6 +5,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -23,13 +25,28 @@ class ExactPNN:
     hidden: Sequence[int] = (16, 16)
     digits: int = 50
 
+    @cached_property
+    def layers(self) -> tuple[list[tuple[Any, Any]], Any]:
+        """W and b of each hidden layer, and the last weights."""
+        with mpmath.workdps(self.digits):
+            weights = iter([mpmath.mpf(w) for w in self.theta.tolist()])
+            layers = [
+                (
+                    [
+                        [mpmath.exp(_exact_log_weight(next(weights))) for _ in range(n)]
+                        for _ in range(h)
+                    ],
+                    [next(weights) for _ in range(h)],
+                )
+                for n, h in pairwise((1, *self.hidden))
+            ]
+            return layers, [mpmath.exp(last) for last in weights]
+
     def F(self, x: Any) -> tuple[Any, Any]:
         """Returns F(x) and F′(x)."""
-        weights = iter([mpmath.mpf(w) for w in self.theta.tolist()])
+        layers, w = self.layers
         a, slope = [mpmath.mpf(x)], [mpmath.mpf(1)]
-        for h in self.hidden:
-            W = [[mpmath.exp(_exact_log_weight(next(weights))) for _ in a] for _ in range(h)]
-            b = [next(weights) for _ in range(h)]
+        for W, b in layers:
             z = [
                 sum(w * (a_i - b_j) for w, a_i in zip(W_j, a, strict=True))
                 for W_j, b_j in zip(W, b, strict=True)
@@ -39,19 +56,24 @@ class ExactPNN:
                 a_j * (1 - a_j) * sum(w * s for w, s in zip(W_j, slope, strict=True))
                 for W_j, a_j in zip(W, a, strict=True)
             ]
-        w = [mpmath.exp(last) for last in weights]
         return mpmath.fdot(w, a) / sum(w), mpmath.fdot(w, slope) / sum(w)
 
+    @cached_property
+    def ends(self) -> tuple[Any, Any]:
+        """F at both ends of the support."""
+        with mpmath.workdps(self.digits):
+            return self.F(self.low)[0], self.F(self.high)[0]
+
     def rise(self) -> Any:
-        return self.F(self.high)[0] - self.F(self.low)[0]
+        return self.ends[1] - self.ends[0]
 
     def cdf(self, x: float) -> float:
         with mpmath.workdps(self.digits):
-            return float((self.F(x)[0] - self.F(self.low)[0]) / self.rise())
+            return float((self.F(x)[0] - self.ends[0]) / self.rise())
 
     def survival(self, x: float) -> float:
         with mpmath.workdps(self.digits):
-            return float((self.F(self.high)[0] - self.F(x)[0]) / self.rise())
+            return float((self.ends[1] - self.F(x)[0]) / self.rise())
 
     def log_prob(self, x: float) -> float:
         with mpmath.workdps(self.digits):

@@ -144,7 +144,7 @@ MODELS: dict[str, Callable[[], Density]] = {
     "whitened-context": lambda: randomized(lambda: whitened(real(4), 2, [2, 0, 3, 1]), 21),
     "mixture": lambda: randomized(lambda: mixture(lambda: mlp(real(3)), [0.7, 0.3]), 22),
     "mixture-tables": lambda: randomized(
-        lambda: mixture(lambda: mlp(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), [1, 1, 2]), 23
+        lambda: mixture(lambda: mlp(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), [1, 2]), 23
     ),
     "mixture-context": lambda: randomized(
         lambda: mixture(lambda: mlp(mixed_supports(), context=2, order=[3, 0, 4, 2, 1]), [1, 1]), 24

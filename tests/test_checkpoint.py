@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import torch
@@ -119,11 +119,14 @@ def test_kill_9_at_three_moments_then_resume(tmp_path: Path) -> None:
 
 def test_a_budget_in_minutes_resumes_with_the_minutes_left(tmp_path: Path) -> None:
     place = tmp_path / "run.safetensors"
-    nits.fit(small(), rows(), max_minutes=0.05, recipe=QUICK, progress=False, checkpoint=place)
-    history = nits.fit(
-        small(), rows(), max_minutes=0.08, recipe=QUICK, progress=False, resume=place
-    )
+    options: dict[str, Any] = {"recipe": QUICK, "progress": False}
+    first = nits.fit(small(), rows(), max_minutes=0.04, checkpoint=place, **options)
+    history = nits.fit(small(), rows(), max_minutes=0.08, resume=place, **options)
     assert 4.8 <= history.seconds[-1] < 12
+    # The seconds go on from where they were: those used before count.
+    assert history.seconds[: len(first.seconds)] == first.seconds
+    assert history.seconds == sorted(history.seconds)
+    assert len(history.seconds) > len(first.seconds)
 
 
 def test_resume_refuses_another_run(tmp_path: Path) -> None:

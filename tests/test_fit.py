@@ -49,10 +49,10 @@ def test_budget_in_epochs_and_minutes() -> None:
     history = nits.fit(small(), rows(), max_epochs=3, recipe=QUICK, progress=False)
     assert history.epoch == [1.0, 2.0, 3.0]
     begun = time.monotonic()
-    history = nits.fit(small(), rows(), max_minutes=0.05, recipe=QUICK, progress=False)
+    history = nits.fit(small(), rows(), max_minutes=0.02, recipe=QUICK, progress=False)
     assert time.monotonic() - begun < 20
     assert history.stopped == "budget"
-    assert history.seconds[-1] >= 3
+    assert history.seconds[-1] >= 1.2
     assert history.learning_rate[-1] < 1e-3  # the cosine was planned to end here
 
 
@@ -194,7 +194,7 @@ def test_no_compiler_goes_on_with_one_notice(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_progress_bar_shows_figures_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    nits.fit(small(), rows(), max_minutes=0.06, recipe=QUICK)
+    nits.fit(small(), rows(), max_minutes=0.02, recipe=QUICK)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "nats" in captured.err

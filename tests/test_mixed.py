@@ -56,13 +56,13 @@ def integral(d: MixedDistribution, function: Tensor, x: Tensor) -> Tensor:
 
 def test_moments_mode_and_entropy_are_those_of_the_density() -> None:
     d = mixed(pnns())
-    x = torch.linspace(-1, 2, 20_001, dtype=torch.float64).unsqueeze(1).expand(-1, 4)
+    x = torch.linspace(-1, 2, 4001, dtype=torch.float64).unsqueeze(1).expand(-1, 4)
     mean = integral(d, x, x)
-    torch.testing.assert_close(d.mean, mean, rtol=0, atol=1e-5)
-    torch.testing.assert_close(d.variance, integral(d, (x - mean) ** 2, x), rtol=0, atol=1e-5)
+    torch.testing.assert_close(d.mean, mean, rtol=0, atol=1e-4)
+    torch.testing.assert_close(d.variance, integral(d, (x - mean) ** 2, x), rtol=0, atol=1e-4)
     torch.testing.assert_close(d.entropy(), integral(d, -d.log_prob(x), x), rtol=0, atol=5e-3)
     best = d.log_prob(x).max(0).values
-    assert (d.log_prob(d.mode) > best - 1e-5).all()
+    assert (d.log_prob(d.mode) > best - 1e-4).all()
 
 
 def test_a_pmf_has_an_exact_entropy_and_a_whole_mode() -> None:

@@ -190,15 +190,17 @@ def log_sum(parts: Tensor) -> Tensor:
 def least(cdf: Function, u: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Returns the least float x in [low, high] with cdf(x) ≥ u, by bisection.
 
-    Each step halves the number of floats that are left, so 32 steps, or 64 in float64, find x
-    exactly, whether it is an integer, an atom or any other number.
+    Each step halves the number of floats that are left, so at most 32 steps, or 64 in float64,
+    find x exactly, whether it is an integer, an atom or any other number.
     """
     kind = INTEGERS[u.dtype]
     left, right = ranked(low, kind) - 1, ranked(high, kind)
     for _ in range(torch.iinfo(kind).bits):
         middle = (left >> 1) + (right >> 1) + (left & right & 1)
-        reached = cdf(unranked(middle, u.dtype)) >= u
         inside = middle > left
+        if not bool(inside.any()):
+            break
+        reached = cdf(unranked(middle, u.dtype)) >= u
         right = torch.where(reached & inside, middle, right)
         left = torch.where(~reached & inside, middle, left)
     return torch.where(torch.isnan(u) | torch.isnan(low), torch.nan, unranked(right, u.dtype))
