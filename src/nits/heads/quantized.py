@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from nits import checks
 from nits.heads.head import PNNHead
-from nits.pnn import initial
+from nits.pnn import bins, initial
 from nits.pnn.binned import QuantizedPNN
 
 
@@ -45,21 +44,19 @@ class Quantized(PNNHead):
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Two points: the edges of the bin."""
-        k = torch.where(self.possible(x, low, high) | torch.isnan(x), x, torch.zeros_like(x))
-        return self._edge(k, low, high), self._edge(k + 1, low, high)
+        return bins.edges(x, low, high, self.bins)
 
     def upper(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns the upper edge of the bin ⌊x⌋."""
-        return self._edge((x.floor() + 1).clamp(0, self.bins), low, high)
+        return bins.reach(x, low, high, self.bins)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns whether x is an integer in 0 … bins − 1."""
-        return (x >= 0) & (x < self.bins) & (x == x.floor())
+        return bins.possible(x, self.bins)
 
     def value(self, quantile: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Returns the bin that the point falls into."""
-        share = (quantile - low) / (high - low)
-        return (share * self.bins).floor().clamp(0, self.bins - 1)
+        return bins.containing(quantile, low, high, self.bins)
 
     def reading(self, x: Tensor) -> Tensor:
         """The middle of the bin, on a scale from −1 to 1."""
@@ -81,6 +78,3 @@ class Quantized(PNNHead):
         return initial.from_quantiles(
             self.low + (self.high - self.low) * (initial.spread_out(x) / self.bins), self.hidden
         )
-
-    def _edge(self, k: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        return torch.where(k >= self.bins, high, low + (high - low) * (k / self.bins))
