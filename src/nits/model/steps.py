@@ -96,6 +96,6 @@ class HeadSteps(Steps):
 
     def feed(self, x: Tensor) -> None:
         """Hands the features of the values to the weight model."""
+        self._given = None  # its memory is free for the next column's weights
         self.stepper.feed(self.reading.column(self.position, x))
         self.position += 1
-        self._given = None
