@@ -248,11 +248,11 @@ def test_atoms_start_at_their_shares() -> None:
         ),
         (
             lambda: Atoms((0.0, 0.0)),
-            "atoms must be one or more different values in [-inf, inf], but are [0.0, 0.0]; leave",
+            "atoms must be one or more different finite numbers, but are [0.0, 0.0]; leave out",
         ),
         (
-            lambda: Atoms((5.0,), 0.0, 1.0),
-            "in [0, 1], but are [5.0]; leave out repeated values and those outside.",
+            lambda: Atoms((inf,), 0.0, 1.0),
+            "but are [inf]; leave out repeated values, or take a head without atoms.",
         ),
         (lambda: Atoms(()), "but are []; leave out"),
     ],

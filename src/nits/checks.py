@@ -165,17 +165,15 @@ def levels(count: int) -> int:
     return count
 
 
-def atoms(values: Sequence[float], low: float, high: float) -> tuple[float, ...]:
+def atoms(values: Sequence[float], *, whole: bool = False) -> tuple[float, ...]:
     """Checks the values that a column takes with a probability of their own."""
     found = tuple(sorted(float(value) for value in values))
-    if (
-        not found
-        or len(set(found)) < len(found)
-        or not all(low <= value <= high for value in found)
-    ):
+    fit = all(math.isfinite(value) and (value == round(value) or not whole) for value in found)
+    if not (found and fit) or len(set(found)) < len(found):
+        kind = "integers" if whole else "finite numbers"
         raise ValueError(
-            f"atoms must be one or more different values in [{low:g}, {high:g}], but are "
-            f"{list(values)}; leave out repeated values and those outside."
+            f"atoms must be one or more different {kind}, but are {list(values)}; "
+            "leave out repeated values, or take a head without atoms."
         )
     return found
 

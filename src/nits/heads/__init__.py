@@ -1,26 +1,37 @@
-"""What a column is: real, binned, integer, categorical, or real with atoms.
+"""What a column is: real, binned, integer, cells, categorical, or one of these with atoms.
 
 A head knows one kind of column: how many weights its conditional distribution has, what the weight
 model reads of a value, and log-probabilities, quantiles and initial weights. `head` says what each
-must do. Imports `nits.kernels` and `nits.pnn`; the weight models and `nits.model` build on it.
+must do. Curves for `CurvedEdges` are in `nits.pnn.curves`. Imports `nits.kernels` and `nits.pnn`;
+the weight models and `nits.model` build on it.
 """
 
 from collections.abc import Sequence
 
 from nits.heads.atoms import Atoms
 from nits.heads.categorical import Categorical
+from nits.heads.cells import Cells
 from nits.heads.continuous import Continuous
+from nits.heads.cycles import Cycle
 from nits.heads.head import Given, Head, PNNHead
+from nits.heads.inflated import Inflated
 from nits.heads.integer import Integer
 from nits.heads.quantized import Quantized
+from nits.pnn.cells import CurvedEdges, Edges, ListedEdges
 
 __all__ = [
     "Atoms",
     "Categorical",
+    "Cells",
     "Continuous",
+    "CurvedEdges",
+    "Cycle",
+    "Edges",
     "Given",
     "Head",
+    "Inflated",
     "Integer",
+    "ListedEdges",
     "PNNHead",
     "Quantized",
     "real_columns",

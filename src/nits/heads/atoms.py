@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nits import checks
 from nits.heads.continuous import Continuous
+from nits.heads.cycles import Cycle
 from nits.heads.distribution import AtomsColumn
 from nits.heads.head import Given, Head
 
@@ -22,8 +23,10 @@ class Atoms(Head):
 
         P(x) = p_k  if x = a_k,    (1 − Σ_k p_k) ν(x)  otherwise                            (17)
 
-    values: The atoms a_1 < a_2 < …
+    values: The atoms a_1 < a_2 < … They may lie outside [low, high], as a code for "missing" does;
+        the weight model then reads the nearest end, and which atom it is.
     hidden: Widths of the PNN's hidden layers; the paper's by default, see `Continuous`.
+    cycles: What the weight model reads of a value's place in cycles, such as the time of day.
     """
 
     values: tuple[float, ...]
@@ -32,17 +35,23 @@ class Atoms(Head):
     hidden: tuple[int, ...] = (16, 16)
     knots: int = 0
     optional: bool = False
+    cycles: tuple[Cycle, ...] = ()
 
     def __post_init__(self) -> None:
         checks.ends(self.low, self.high)
         object.__setattr__(self, "hidden", checks.hidden(self.hidden))
-        object.__setattr__(self, "values", checks.atoms(self.values, self.low, self.high))
+        object.__setattr__(self, "values", checks.atoms(self.values))
         checks.knots(self.knots)
 
     @property
     def rest(self) -> Continuous:
         """The head of the values that are not atoms."""
-        return Continuous(self.low, self.high, self.hidden, self.knots)
+        return Continuous(self.low, self.high, self.hidden, self.knots, cycles=self.cycles)
+
+    @property
+    def outside(self) -> bool:
+        """Whether an atom lies outside [low, high]."""
+        return self.values[0] < self.low or self.values[-1] > self.high
 
     @property
     def weights(self) -> int:
@@ -51,13 +60,17 @@ class Atoms(Head):
 
     @property
     def read(self) -> int:
-        """The value, its hats, and one flag per atom."""
+        """The value, its hats, its place in each cycle, and one flag per atom."""
         return self.rest.read + len(self.values)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Heads with the same atoms and hidden layers are evaluated together."""
-        return ("atoms", self.values, self.hidden)
+        """Heads with the same atoms and hidden layers are evaluated together.
+
+        If atoms lie outside, the heads must share their support, to which values read are clamped.
+        """
+        clamped = (self.low, self.high) if self.outside else ()
+        return ("atoms", self.values, self.hidden, self.cycles, clamped)
 
     def _parts(self, given: Given) -> tuple[Tensor, Given]:
         """Returns the logits, shape (*, K + 1, N), and the PNN of the rest."""
@@ -86,8 +99,9 @@ class Atoms(Head):
         return torch.where(here.any(-2), at_atom, elsewhere)
 
     def possible(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """Returns whether low ≤ x ≤ high and x is finite."""
-        return self.rest.possible(x, low, high)
+        """Returns whether x is an atom, or low ≤ x ≤ high and x is finite."""
+        inside = self.rest.possible(x, low, high)
+        return inside | self.has_mass(x) if self.outside else inside
 
     def to_uniform(self, given: Given, x: Tensor) -> Tensor:
         """Returns P(X < x), plus half of P(X = x) if x is an atom."""
@@ -115,16 +129,21 @@ class Atoms(Head):
             at = torch.full_like(u, value)
             start = share[..., -1, :] * self.rest.cdf(rest, at) + before
             before = before + mass
-            x = torch.where((u >= start) & (u < start + mass), at, x)
+            last = at > given.high  # there is nothing after it that u = 1 could be
+            x = torch.where((u >= start) & ((u < start + mass) | last), at, x)
             passed = torch.where(u >= start + mass, before, passed)
         inner = ((u - passed) / share[..., -1, :]).clamp(0, 1)
         drawn = self.rest.from_uniform(rest, inner)
         return torch.where(torch.isnan(x) & ~torch.isnan(u), drawn, x)
 
     def features(self, x: Tensor) -> Tensor:
-        """The value, and one flag per atom."""
+        """The value or the end next to it, its place in cycles, and one flag per atom."""
         atoms = self._is_atom(x).movedim(-2, 0).to(x.dtype)
-        return torch.cat([x.unsqueeze(0), atoms])
+        return torch.cat([self.rest.features(self._clamped(x)), atoms])
+
+    def _clamped(self, x: Tensor) -> Tensor:
+        """Returns x, or the nearest end if atoms lie outside."""
+        return x.clamp(self.low, self.high) if self.outside else x
 
     def hat_values(self, x: Tensor) -> Tensor:
         """The values that are not atoms."""
@@ -144,4 +163,4 @@ class Atoms(Head):
     def _others(self, x: Tensor) -> Tensor:
         """Returns the values that are not atoms, or all values if fewer than two are left."""
         rest = x[~self._is_atom(x).any(-2)]
-        return rest if len(rest) > 1 else x
+        return self._clamped(rest if len(rest) > 1 else x)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from nits import checks
+from nits.heads.cycles import Cycle
 from nits.heads.head import PNNHead
 from nits.pnn import initial
 from nits.pnn.distributions import PNN
@@ -20,6 +21,7 @@ class Continuous(PNNHead):
     hidden: Widths of the PNN's hidden layers. The default is the paper's; `NITSDensity` and
         `NITSImages` have smaller PNNs, for reasons that they state.
     knots: Number of hat functions of the value that the weight model reads too; 0, or at least 2.
+    cycles: What the weight model reads of a value's place in cycles, such as the time of day.
     """
 
     low: float = -math.inf
@@ -27,6 +29,7 @@ class Continuous(PNNHead):
     hidden: tuple[int, ...] = (16, 16)
     knots: int = 0
     optional: bool = False
+    cycles: tuple[Cycle, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", checks.hidden(self.hidden))
@@ -35,8 +38,8 @@ class Continuous(PNNHead):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Continuous heads with the same hidden layers are evaluated together."""
-        return ("continuous", self.hidden)
+        """Continuous heads with the same hidden layers and cycles are evaluated together."""
+        return ("continuous", self.hidden, self.cycles)
 
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> PNN:
         """Returns the PNN with weights theta."""

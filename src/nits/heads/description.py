@@ -1,19 +1,28 @@
-"""Heads to JSON and back: how a file describes the columns of a model."""
+"""Heads to JSON and back: how a file describes the columns of a model.
+
+A head is a dictionary of its fields with its name under "head". What it is made of, such as the
+edges of cells, is a dictionary too, with its name under "kind".
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields, is_dataclass
 from itertools import chain, groupby, repeat
 from typing import Any
 
 from nits.heads.atoms import Atoms
 from nits.heads.categorical import Categorical
+from nits.heads.cells import Cells
 from nits.heads.continuous import Continuous
+from nits.heads.cycles import Cycle
 from nits.heads.head import Head
+from nits.heads.inflated import Inflated
 from nits.heads.integer import Integer
 from nits.heads.quantized import Quantized
+from nits.pnn.cells import CurvedEdges, ListedEdges
+from nits.pnn.curves import Asinh, Line, Log, Logit
 
 KINDS: dict[str, type[Any]] = {
     "continuous": Continuous,
@@ -21,39 +30,55 @@ KINDS: dict[str, type[Any]] = {
     "integer": Integer,
     "categorical": Categorical,
     "atoms": Atoms,
+    "cells": Cells,
+    "inflated": Inflated,
+    "listed": ListedEdges,
+    "curved": CurvedEdges,
+    "line": Line,
+    "log": Log,
+    "asinh": Asinh,
+    "logit": Logit,
+    "cycle": Cycle,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def described(heads: Sequence[Head]) -> list[dict[str, Any]]:
     """Returns descriptions of the heads: equal neighbours once, with their number."""
-    return [{**_described(head), "columns": len(list(same))} for head, same in groupby(heads)]
+    return [
+        {"head": NAMES[type(head)], **_fields(head), "columns": len(list(same))}
+        for head, same in groupby(heads)
+    ]
 
 
 def heads_of(descriptions: Sequence[dict[str, Any]]) -> tuple[Head, ...]:
     """Returns the heads from the descriptions that `described` made."""
-    found = (repeat(_head(about), int(about["columns"])) for about in descriptions)
+    found = (repeat(_made(about["head"], about), int(about["columns"])) for about in descriptions)
     return tuple(chain.from_iterable(found))
 
 
-def _described(head: Head) -> dict[str, Any]:
-    values = {name: _plain(value) for name, value in asdict(head).items()}  # type: ignore[call-overload]
-    return {"head": NAMES[type(head)], **values}
+def _fields(made: Any) -> dict[str, Any]:
+    return {field.name: _plain(getattr(made, field.name)) for field in fields(made)}
 
 
-def _head(about: dict[str, Any]) -> Head:
-    kind = KINDS[about["head"]]
+def _made(name: str, about: dict[str, Any]) -> Any:
+    kind = KINDS[name]
     names = {field.name for field in fields(kind)}
-    found: Head = kind(**{name: _value(about[name]) for name in names & set(about)})
-    return found
+    return kind(**{name: _value(about[name]) for name in names & set(about)})
 
 
 def _plain(value: Any) -> Any:
     """Returns a value as JSON can hold it: JSON has no infinity, which becomes a string."""
+    if is_dataclass(value):
+        return {"kind": NAMES[type(value)], **_fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
     return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(value)
+    if isinstance(value, dict):
+        return _made(value["kind"], value)
+    if isinstance(value, list | tuple):
+        return tuple(_value(part) for part in value)
     return float(value) if value in ("inf", "-inf") else value

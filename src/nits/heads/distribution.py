@@ -19,6 +19,28 @@ if TYPE_CHECKING:
     from nits.heads.atoms import Atoms
 
 
+class Possible(constraints.Constraint):
+    """The values that a head says are possible, as a constraint.
+
+    ends: low and high, on the scale of the PNN.
+    bounds: The least and the greatest value.
+    """
+
+    def __init__(
+        self, head: Head, ends: tuple[Tensor, Tensor], bounds: tuple[Tensor | float, Tensor | float]
+    ) -> None:
+        self.head = head
+        self.is_discrete = head.discrete
+        self.ends = ends
+        self.lower_bound, self.upper_bound = bounds
+        super().__init__()
+
+    def check(self, value: Tensor) -> Tensor:
+        """Returns which values are possible."""
+        x, low, high = (t.unsqueeze(-1) for t in (value, *self.ends))
+        return self.head.possible(x, low, high).squeeze(-1)
+
+
 class ColumnDistribution(Distribution):
     """The distribution of a column with weights theta, shape (*, P), as its head computes it."""
 
@@ -145,8 +167,14 @@ class AtomsColumn(ColumnDistribution):
 
     @property
     def support(self) -> Any:
-        """The interval [low, high], which contains the atoms, as a constraint."""
-        return constraints.interval(self.low, self.high)
+        """The interval [low, high] and the atoms, as a constraint."""
+        if not self.head.outside:
+            return constraints.interval(self.low, self.high)
+        bounds = (
+            self.low.clamp(max=self.head.values[0]),
+            self.high.clamp(min=self.head.values[-1]),
+        )
+        return Possible(self.head, (self.low, self.high), bounds)
 
     def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> AtomsColumn:
         """Returns this distribution with its parameters expanded to a batch shape."""

@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from nits import kernels
+from nits.heads import cycles
+from nits.heads.cycles import Cycle
 from nits.pnn.plain import parameters
 from nits.pnn.support import restricted
 
@@ -140,9 +142,12 @@ class PNNHead(Head):
 
     Here values are points of the support; subclasses whose values are intervals override `points`,
     `upper`, `possible` and `value`.
+
+    cycles: What the weight model reads of a value's place in cycles, such as the time of day.
     """
 
     hidden: tuple[int, ...]
+    cycles: tuple[Cycle, ...] = ()
 
     @property
     def weights(self) -> int:
@@ -156,8 +161,8 @@ class PNNHead(Head):
 
     @property
     def read(self) -> int:
-        """The value and its hats."""
-        return 1 + self.knots
+        """The value, its hats, and its place in each cycle."""
+        return 1 + self.knots + cycles.width(self.cycles)
 
     def points(self, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, ...]:
         """Returns the points on which the likelihood of x depends: x, or its interval's ends."""
@@ -180,8 +185,9 @@ class PNNHead(Head):
         return x
 
     def features(self, x: Tensor) -> Tensor:
-        """The value on the scale on which the weight model reads it."""
-        return self.reading(x).unsqueeze(0)
+        """The value on the scale on which the weight model reads it, and its place in cycles."""
+        value = self.reading(x).unsqueeze(0)
+        return torch.cat([value, cycles.features(x, self.cycles)]) if self.cycles else value
 
     def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
         """Returns log ν(x), equation (5), or log P(x), equation (6)."""

@@ -1,4 +1,4 @@
-"""PNNs seen through intervals that tile the support: exact pmfs on equal bins and on integers."""
+"""PNNs seen through intervals that tile the support: exact pmfs on bins, integers and cells."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch.distributions import Distribution, constraints
 
 from nits import checks
 from nits.pnn import bins, sums
+from nits.pnn.cells import Edges
 from nits.pnn.distributions import PNN, Size
 from nits.pnn.integers import Integers
 from nits.pnn.random import uniform
@@ -170,7 +171,54 @@ class QuantizedPNN(BinnedPNN):
         return torch.arange(self.bins).to(self.theta)
 
 
-class IntegerPNN(BinnedPNN):
+class SummedPNN(BinnedPNN):
+    """A PNN seen through integers or cells, too many to list: moments are sums over some of them.
+
+    base: The PNN.
+    intervals: Which k there are, and where their intervals lie on the scale of the PNN.
+    """
+
+    def __init__(self, base: PNN, intervals: Integers | Edges) -> None:
+        self.intervals = intervals
+        super().__init__(base, intervals.least, intervals.greatest)
+
+    def possible(self, k: Tensor) -> Tensor:
+        """Returns whether k is an integer from least to greatest."""
+        return self.intervals.possible(k)
+
+    def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the ends of k's interval; the least starts at low, the greatest ends at high."""
+        return self.intervals.edges(k, self.base.low, self.base.high)
+
+    def reach(self, k: Tensor) -> Tensor:
+        """Returns how far the intervals up to ⌊k⌋ reach, for any number k."""
+        return self.intervals.reach(k, self.base.low, self.base.high)
+
+    def containing(self, x: Tensor) -> Tensor:
+        """Returns the integer whose interval x falls into."""
+        return self.intervals.containing(x)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean: see `nits.pnn.sums`."""
+        return self.base.each(lambda part: sums.mean_and_variance(part, self.intervals)[0])
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance: see `nits.pnn.sums`."""
+        return self.base.each(lambda part: sums.mean_and_variance(part, self.intervals)[1])
+
+    @property
+    def mode(self) -> Tensor:
+        """The integer of greatest probability: see `nits.pnn.sums`."""
+        return self.base.each(lambda part: sums.mode(part, self.intervals))
+
+    def entropy(self) -> Tensor:
+        """Returns −E log P(K) in nats: see `nits.pnn.sums`."""
+        return self.base.each(lambda part: sums.entropy(part, self.intervals))
+
+
+class IntegerPNN(SummedPNN):
     """A PNN seen through integers k, each the interval of width 1/scale around (k − shift)/scale.
 
     theta: Weights, shape (*, P).
@@ -182,44 +230,25 @@ class IntegerPNN(BinnedPNN):
         checks.integers(integers.least, integers.greatest)
         checks.scale(integers.scale)
         self.integers = integers
-        base = PNN(theta, integers.low, integers.high, hidden)
-        super().__init__(base, integers.least, integers.greatest)
+        super().__init__(PNN(theta, integers.low, integers.high, hidden), integers)
 
     def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> IntegerPNN:
         """Returns this distribution with its parameters expanded to a batch shape."""
         return IntegerPNN(self.base.expand(batch_shape).theta, self.integers, self.base.hidden)
 
-    def possible(self, k: Tensor) -> Tensor:
-        """Returns whether k is an integer from least to greatest."""
-        return self.integers.possible(k)
 
-    def edges(self, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the ends of k's interval; the least starts at low, the greatest ends at high."""
-        return self.integers.edges(k, self.base.low, self.base.high)
+class CellsPNN(SummedPNN):
+    """A PNN seen through cells that tile a finite support: an exact pmf on 0 … K − 1.
 
-    def reach(self, k: Tensor) -> Tensor:
-        """Returns how far the integers up to ⌊k⌋ reach, for any number k."""
-        return self.integers.reach(k, self.base.low, self.base.high)
+    theta: Weights, shape (*, P).
+    cells: The edges of the cells, on the scale of the PNN.
+    hidden: Widths of the hidden layers.
+    """
 
-    def containing(self, x: Tensor) -> Tensor:
-        """Returns the integer whose interval x falls into."""
-        return self.integers.containing(x)
+    def __init__(self, theta: Tensor, cells: Edges, hidden: Sequence[int] = (16, 16)) -> None:
+        self.cells = cells
+        super().__init__(PNN(theta, cells.low, cells.high, hidden), cells)
 
-    @property
-    def mean(self) -> Tensor:
-        """The mean: see `nits.pnn.sums`."""
-        return self.base.each(lambda part: sums.mean_and_variance(part, self.integers)[0])
-
-    @property
-    def variance(self) -> Tensor:
-        """The variance: see `nits.pnn.sums`."""
-        return self.base.each(lambda part: sums.mean_and_variance(part, self.integers)[1])
-
-    @property
-    def mode(self) -> Tensor:
-        """The integer of greatest probability: see `nits.pnn.sums`."""
-        return self.base.each(lambda part: sums.mode(part, self.integers))
-
-    def entropy(self) -> Tensor:
-        """Returns −E log P(K) in nats: see `nits.pnn.sums`."""
-        return self.base.each(lambda part: sums.entropy(part, self.integers))
+    def expand(self, batch_shape: Size, _instance: Distribution | None = None) -> CellsPNN:
+        """Returns this distribution with its parameters expanded to a batch shape."""
+        return CellsPNN(self.base.expand(batch_shape).theta, self.cells, self.base.hidden)

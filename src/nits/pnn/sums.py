@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nits.pnn import moments
+from nits.pnn.cells import Edges
 from nits.pnn.integers import Integers
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def information(log_p: Tensor) -> Tensor:
     return -p * log_p.masked_fill(p == 0, 0.0)
 
 
-def mean_and_variance(pnn: PNN, integers: Integers) -> tuple[Tensor, Tensor]:
+def mean_and_variance(pnn: PNN, integers: Integers | Edges) -> tuple[Tensor, Tensor]:
     """Returns E K and Var K of integers under PNNs with batch shape (n,).
 
     By parts about an integer c in their middle, as in (14):
@@ -51,14 +52,14 @@ def mean_and_variance(pnn: PNN, integers: Integers) -> tuple[Tensor, Tensor]:
     return middle + shift, square - shift**2
 
 
-def entropy(pnn: PNN, integers: Integers) -> Tensor:
+def entropy(pnn: PNN, integers: Integers | Edges) -> Tensor:
     """Returns −Σ P(k) log P(k) in nats under PNNs with batch shape (n,)."""
     k, weights, _ = _nodes(pnn, integers)
     upper, lower = (integers.upper_edge(edge, pnn.low, pnn.high) for edge in (k, k - 1))
     return (weights * information(pnn.log_mass(lower, upper))).sum(0)
 
 
-def mode(pnn: PNN, integers: Integers) -> Tensor:
+def mode(pnn: PNN, integers: Integers | Edges) -> Tensor:
     """Returns the integer of greatest probability under PNNs with batch shape (n,).
 
     Of more than `MOST` it is found as `moments.mode` is.
@@ -74,13 +75,13 @@ def mode(pnn: PNN, integers: Integers) -> Tensor:
     return moments.search(pnn, integers.containing, log_prob)
 
 
-def _all(pnn: PNN, integers: Integers) -> Tensor:
+def _all(pnn: PNN, integers: Integers | Edges) -> Tensor:
     """Returns every integer, shape (count, n)."""
     k = torch.arange(integers.least, integers.greatest + 1).to(pnn.theta)
     return k.unsqueeze(1).expand(-1, *pnn.batch_shape)
 
 
-def _nodes(pnn: PNN, integers: Integers) -> tuple[Tensor, Tensor, Tensor]:
+def _nodes(pnn: PNN, integers: Integers | Edges) -> tuple[Tensor, Tensor, Tensor]:
     """Returns points k and weights for sums over integers, shapes (S, n), and a middle integer.
 
     The points may lie between integers, where they stand for several.
