@@ -12,8 +12,21 @@ import torch
 from torch import Tensor
 
 from nits import NITS, Dequantized, Mixture, Whitened
-from nits.heads import Atoms, Categorical, Continuous, Head, Integer, Quantized
+from nits.heads import (
+    Atoms,
+    Categorical,
+    Cells,
+    Continuous,
+    CurvedEdges,
+    Cycle,
+    Head,
+    Inflated,
+    Integer,
+    ListedEdges,
+    Quantized,
+)
 from nits.model.density import Density
+from nits.pnn.curves import Asinh, Log
 from nits.weights import ConvSize
 
 D = TypeVar("D", bound=Density)
@@ -84,6 +97,20 @@ def kinds_of_tables() -> list[Head]:
     ]
 
 
+def decided_columns() -> list[Head]:
+    """Cells, listed and along curves; values with more probability, inside and outside; cycles."""
+    weekday, hour = Cycle(1 / 7, 0.2), Cycle(0.8, 0.1, harmonics=2)
+    skewed = Cells(CurvedEdges(12, Log(-1.0, 1, 1.5, 0.8)), SMALL, knots=3, cycles=(weekday,))
+    return [
+        Cells(ListedEdges((-2.0, -0.7, 0.1, 0.9, 3.0)), SMALL, knots=3),
+        Inflated(skewed, (-2, 4)),
+        Atoms((-2.5, 0.5), -2.0, 2.0, SMALL, cycles=(hour,)),
+        Inflated(Integer(hidden=SMALL, shift=2.0, scale=3.0), (0, 3), optional=True),
+        Continuous(0.0, 1.0, SMALL, knots=3, optional=True, cycles=(hour, weekday)),
+        Cells(CurvedEdges(9, Asinh(4.0, 1.5, 1.0)), SMALL, optional=True),
+    ]
+
+
 def conv(
     shape: tuple[int, int, int], head: Head, context: int = 0, present: Tensor | None = None
 ) -> NITS:
@@ -127,6 +154,11 @@ MODELS: dict[str, Callable[[], Density]] = {
     "mlp-knots": lambda: randomized(lambda: mlp(with_knots(), order=[2, 1, 0, 3]), 12),
     "mlp-tables": lambda: randomized(lambda: mlp(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), 13),
     "independent-tables": lambda: randomized(lambda: NITS.independent(kinds_of_tables()), 14),
+    "mlp-cells": lambda: randomized(lambda: mlp(decided_columns(), order=[1, 0, 3, 4, 2, 5]), 27),
+    "independent-cells": lambda: randomized(lambda: NITS.independent(decided_columns()), 28),
+    "mixture-cells": lambda: randomized(
+        lambda: mixture(lambda: mlp(decided_columns()[1:4], order=[1, 2, 0]), [2, 1]), 29
+    ),
     "conv": lambda: randomized(lambda: conv((1, 2, 3), Continuous(hidden=SMALL)), 15),
     "conv-channels": lambda: randomized(
         lambda: conv((2, 2, 2), Quantized(0.0, 1.0, 6, SMALL, knots=3)), 16

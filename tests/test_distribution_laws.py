@@ -12,10 +12,21 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from nits import PNN, QuantizedPNN
-from nits.heads import Atoms, Categorical, Head
+from nits.heads import (
+    Atoms,
+    Categorical,
+    Cells,
+    CurvedEdges,
+    Head,
+    Inflated,
+    Integer,
+    ListedEdges,
+)
 from nits.heads.distribution import AtomsColumn, ColumnDistribution
 from nits.pnn.affine import Affine
-from nits.pnn.binned import IntegerPNN
+from nits.pnn.binned import CellsPNN, IntegerPNN
+from nits.pnn.cells import Edges
+from nits.pnn.curves import Line, Log, Logit
 from nits.pnn.integers import Integers
 from pnns import weights
 
@@ -36,6 +47,10 @@ def integers(which: Integers) -> IntegerPNN:
     return IntegerPNN(weights(N, hidden=SMALL, seed=2), which, SMALL)
 
 
+def cells(edges: Edges) -> CellsPNN:
+    return CellsPNN(weights(N, hidden=SMALL, seed=5), edges, SMALL)
+
+
 def column(head: Head) -> Distribution:
     theta = torch.randn(N, head.weights, generator=seeded(3), dtype=torch.float64)
     return head.distribution(theta, head.low, head.high)
@@ -45,6 +60,7 @@ def moved(base: Distribution) -> Affine:
     return Affine(base, torch.tensor([0.3, -2.0]).double(), torch.tensor(1.7).double())
 
 
+CELLS = Cells(CurvedEdges(7, Line(3.0, 2.0)), SMALL)
 DISTRIBUTIONS: dict[str, Callable[[], Distribution]] = {
     "pnn on [a, b]": lambda: pnn(-1.0, 2.0),
     "pnn on [a, ∞)": lambda: pnn(-1.0, inf),
@@ -59,8 +75,14 @@ DISTRIBUTIONS: dict[str, Callable[[], Distribution]] = {
     "integers up to 7": lambda: integers(Integers(-inf, 7, 2.0, 3.0)),
     "thousands of integers": lambda: integers(Integers(-100, inf, 20.0, 50.0)),
     "thousands in limits": lambda: integers(Integers(0, 12_000, 5000.0, 2000.0)),
+    "listed cells": lambda: cells(ListedEdges((-2.0, -0.7, 0.1, 0.9, 3.0))),
+    "curved cells": lambda: cells(CurvedEdges(40, Log(-1.0, 1, 2.5, 0.8))),
+    "thousands of cells": lambda: cells(CurvedEdges(12_001, Logit(-50.0, 1.4e4, 0.0, 1.3))),
+    "inflated cells": lambda: column(Inflated(CELLS, (-2, 0, 3, 8))),
+    "inflated integers": lambda: column(Inflated(Integer(hidden=SMALL, scale=4.0), (0, 5))),
     "categorical": lambda: column(Categorical(5)),
     "atoms, also at the ends": lambda: column(Atoms((-1.0, 0.5, 2.0), -1.0, 2.0, SMALL)),
+    "atoms outside": lambda: column(Atoms((-3.0, 0.5, 2.5), -1.0, 2.0, SMALL)),
     "atoms on the line": lambda: column(Atoms((0.0, 1.0, 4.0), hidden=SMALL)),
     "affine": lambda: moved(pnn(-inf, inf)),
 }
@@ -139,6 +161,8 @@ def rule(d: Any) -> tuple[Tensor, Tensor]:
         k = torch.arange(max(low.min().item(), -2000), min(high.max().item(), 12_000) + 1)
         k = k.double().unsqueeze(1).expand(-1, N)
         return k, torch.ones_like(k)
+    if isinstance(d, AtomsColumn):
+        low, high = d.low, d.high
     nodes = 300 if (low.isfinite() & high.isfinite()).all() else 4000
     rules = [interval(a, b, nodes) for a, b in zip(low, high, strict=True)]
     x, w = (torch.stack(part, 1) for part in zip(*rules, strict=True))
@@ -314,5 +338,7 @@ def with_weights(d: Distribution, theta: Tensor) -> Distribution:
             return QuantizedPNN(theta, d.base.low, d.base.high, d.bins, d.base.hidden)
         case IntegerPNN():
             return IntegerPNN(theta, d.integers, d.base.hidden)
+        case CellsPNN():
+            return CellsPNN(theta, d.cells, d.base.hidden)
     assert isinstance(d, ColumnDistribution)
     return d.head.distribution(theta, d.low, d.high)

@@ -2,9 +2,8 @@
 
 import torch
 
-from laws.density import Density, double, parts, some_rows
+from laws.density import Density, double, parts, sloped, some_rows
 from nits import NITS
-from nits.heads import Categorical
 from nits.weights import Independent
 from registry import seeded
 
@@ -20,7 +19,7 @@ def _weights_look_only_before(model: NITS) -> None:
     rows, context = some_rows(model, n, seed=1)
     x = rows.t()[model.order].detach().requires_grad_()
     # A category is read through which one it is, which has no slope.
-    sloped = torch.tensor([not isinstance(head, Categorical) for head in model.ordered])
+    slopes = torch.tensor([sloped(head) for head in model.ordered])
     theta = model.weights(model.reading(x), None if context is None else context.t()).expand(-1, n)
     for i, part in enumerate(theta.split(model.weights.outputs)):
         cotangent = torch.randn(part.shape, generator=seeded(2 + i))
@@ -29,7 +28,7 @@ def _weights_look_only_before(model: NITS) -> None:
         )
         depends = i if not isinstance(model.weights, Independent) else 0
         assert (jacobian[depends:] == 0).all()
-        assert torch.equal((jacobian[:depends] != 0).any(1), sloped[:depends])
+        assert torch.equal((jacobian[:depends] != 0).any(1), slopes[:depends])
         varies = depends > 0 or context is not None
         assert ((part.std(1) > 1e-6) == varies).all()
 

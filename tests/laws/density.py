@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nits import NITS, Dequantized
-from nits.heads import Atoms, Categorical, Continuous, Head, Integer, Quantized
+from nits.heads import Atoms, Categorical, Cells, Continuous, Head, Inflated, Integer, Quantized
 from nits.model import blocks
 from nits.model.density import Density
 from nits.weights import WeightModel
@@ -26,9 +26,11 @@ __all__ = [
     "discrete",
     "double",
     "heads",
+    "impossible",
     "like",
     "parts",
     "repeated",
+    "sloped",
     "some_context",
     "some_rows",
     "steps",
@@ -92,7 +94,29 @@ def values(head: Head) -> Tensor | None:
         return torch.arange(max(head.least, -4000), min(head.greatest, 4000) + 1).double()
     if isinstance(head, Quantized | Categorical):
         return torch.arange(head.bins if isinstance(head, Quantized) else head.levels).double()
+    if isinstance(head, Cells):
+        return torch.arange(head.edges.count).double()
+    if isinstance(head, Inflated):
+        rest = values(head.rest)
+        assert rest is not None
+        return torch.cat([rest, torch.tensor(head.values).double()]).unique()
     return None
+
+
+def sloped(head: Head) -> bool:
+    """Whether what is read of a value varies with it, and not with which one it is."""
+    if isinstance(head, Inflated):
+        return sloped(head.rest)
+    return not isinstance(head, Categorical | Cells) or bool(getattr(head, "cycles", ()))
+
+
+def impossible(head: Head) -> list[float]:
+    """Values that the column cannot hold."""
+    known = values(head)
+    if known is not None:
+        return [0.5, torch.inf, -torch.inf] + [1e6] * (len(known) < 4000)
+    ends = [head.low, head.high, *atoms(head).tolist()]
+    return [min(ends) - 1, max(ends) + 1]
 
 
 def atoms(head: Head) -> Tensor:

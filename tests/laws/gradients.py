@@ -19,7 +19,7 @@ from registry import seeded
 
 
 def slope_is_the_derivative_of_to_uniform(model: Density) -> None:
-    """∂u_i/∂x_i = exp log ν_i; of integers k, u(k + 1) − u(k) = (P(k) + P(k + 1)) / 2."""
+    """∂u_i/∂x_i = exp log ν_i; of integers, u rises by (P(k) + P(k′)) / 2 from k to the next k′."""
     model = double(model)
     x, context = some_rows(model, 32)
     x.requires_grad_()
@@ -29,7 +29,8 @@ def slope_is_the_derivative_of_to_uniform(model: Density) -> None:
         known = values(head)
         if known is not None:
             up = x.detach().clone()
-            up[:, i] = (up[:, i] + 1).clamp(max=float(known[-1]))
+            above = torch.searchsorted(known, up[:, i].contiguous(), right=True)
+            up[:, i] = known[above.clamp(max=len(known) - 1)]
             rise = model.to_uniform(up, context)[:, i] - u[:, i]
             expected = (prob[:, i] + model.log_prob_per_column(up, context).exp()[:, i]) / 2
             expected = torch.where(up[:, i] == x[:, i], 0, expected)

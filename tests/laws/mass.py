@@ -5,15 +5,14 @@ from torch import Tensor
 
 from laws.density import (
     Density,
-    discrete,
     double,
     heads,
+    impossible,
     repeated,
     some_rows,
 )
 from laws.quadrature import quadrature
 from nits import PNN
-from nits.heads import Integer
 
 NODES = (100, 240)
 """Per column, where two are integrated over: more if the first are too few for a spike."""
@@ -59,10 +58,7 @@ def nothing_outside_the_support(model: Density) -> None:
     """A value outside the support, or infinite, has −inf; NaN gives NaN if it is not optional."""
     x, context = some_rows(model, 6)
     for i, head in enumerate(heads(model)):
-        ends = (head.low - 1, head.high + 1)
-        if discrete(model)[i]:
-            ends = (0.5, torch.inf if isinstance(head, Integer) else 1e6)
-        for end in ends:
+        for end in impossible(head):
             assert (model.log_prob(_with(x, i, end), context) == -torch.inf).all()
         assert (model.log_prob(_with(x, i, torch.nan), context).isnan() != head.optional).all()
 
