@@ -18,7 +18,7 @@ from kernel_checks import assert_same
 from laws import some_rows
 from mixed_table import small
 from nits import fit, kernels
-from nits.heads import Atoms, Continuous, Integer, Quantized
+from nits.heads import Atoms, Cells, Continuous, Inflated, Integer, Quantized
 from nits.kernels import native
 from nits.kernels.native import library
 from nits.model.density import Density
@@ -222,8 +222,9 @@ def kernels_of(model: Density) -> set[str]:
     """The kernels that the heads of a model call for, if each row has weights of its own."""
     if any(isinstance(module, Independent) for module in model.modules()):
         return set()
+    massive = Quantized | Integer | Cells | Inflated
     return {"log_density" for head in model.heads if isinstance(head, Continuous | Atoms)} | {
-        "log_mass" for head in model.heads if isinstance(head, Quantized | Integer)
+        "log_mass" for head in model.heads if isinstance(head, massive)
     }
 
 
@@ -243,7 +244,7 @@ def test_models_train_by_the_kernels(name: str, n: int, ran: list[str]) -> None:
 def test_models_score_and_sample_by_the_kernels(name: str, ran: list[str]) -> None:
     model = MODELS[name]()
     x, context = some_rows(model, 20)
-    assert set(ran) == {"quantile"}
+    assert {"quantile"} <= set(ran) <= {"quantile", "log_mass"}  # by masses atoms find their place
     ran.clear()
     with torch.no_grad():
         model.log_prob(x, context)

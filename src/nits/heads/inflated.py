@@ -68,22 +68,22 @@ class Inflated(Head):
         """Whether values are integers: they are."""
         return True
 
-    def parts(self, given: Given) -> tuple[Tensor, Given]:
+    def _parts(self, given: Given) -> tuple[Tensor, Given]:
         """Returns the log-shares of the values and the rest, shape (*, K + 1, N), and the rest."""
         logits, theta = given.theta.split([len(self.values) + 1, self.rest.weights], -2)
         return logits.log_softmax(-2), given._replace(theta=theta)
 
-    def table(self, x: Tensor) -> Tensor:
+    def _table(self, x: Tensor) -> Tensor:
         """Returns the values, shape (K, 1), in the dtype of x."""
         return torch.tensor(self.values, dtype=x.dtype, device=x.device).unsqueeze(-1)
 
     def _is_value(self, x: Tensor) -> Tensor:
         """Returns whether x, shape (*, N), equals each value, shape (*, K, N)."""
-        return x.unsqueeze(-2) == self.table(x)
+        return x.unsqueeze(-2) == self._table(x)
 
     def log_prob_inside(self, given: Given, x: Tensor) -> Tensor:
         """Returns the logarithm of (27)."""
-        log_share, rest = self.parts(given)
+        log_share, rest = self._parts(given)
         here = self._is_value(x)
         own = torch.where(here, log_share[..., :-1, :], 0.0).sum(-2)
         covered = self.rest.possible(x, given.low, given.high)
@@ -101,17 +101,19 @@ class Inflated(Head):
 
     def cdf(self, given: Given, x: Tensor) -> Tensor:
         """Returns the probability of the rest up to x, plus that of the values up to x."""
-        log_share, rest = self.parts(given)
+        return search.cdf(self.rest, self._jumps(given), x)
+
+    def _jumps(self, given: Given) -> search.Jumps:
+        log_share, rest = self._parts(given)
         share = log_share.exp()
-        counted = (self.table(x) <= x.unsqueeze(-2)).to(x.dtype)
-        own = (share[..., :-1, :] * counted).sum(-2)
-        below = share[..., -1, :] * self.rest.cdf(rest, x) + own
-        return below.clamp(max=1)  # the shares sum to one to rounding only
+        before = torch.cat([torch.zeros_like(share[..., :1, :]), share[..., :-1, :]], -2)
+        values = self._table(share).squeeze(-1)
+        return search.Jumps(values, before.cumsum(-2), share[..., -1, :], rest)
 
     def from_uniform(self, given: Given, u: Tensor) -> Tensor:
         """Returns the least x with P(X ≤ x) ≥ u."""
         with torch.no_grad():
-            return search.least(self, given, u)
+            return search.least(self.rest, self._jumps(given), u)
 
     def _clamped(self, x: Tensor) -> Tensor:
         """Returns x, or the nearest integer of the rest."""
@@ -155,7 +157,7 @@ class Inflated(Head):
     def _rest_at_values(self, theta: Tensor) -> Tensor:
         """Returns P_rest of each value, shape (K,), 0 of those outside, for weights (P,)."""
         d = self.rest.distribution(theta, self.low, self.high)
-        return d.log_prob(self.table(theta).squeeze(-1)).exp()
+        return d.log_prob(self._table(theta).squeeze(-1)).exp()
 
     def _others(self, x: Tensor) -> Tensor:
         """Returns the integers that are none of the values, or all if fewer than two are left."""

@@ -121,7 +121,28 @@ def log_prob(
 
 def cdf(theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Tensor:
     """Returns N(x), equation (4), for points x; shapes as in `log_prob`."""
+    policy = current()
+    if policy.applies and policy.native and not torch.is_grad_enabled():
+        found = _cdf_by_mass(theta, x, low, high, hidden)
+        if found is not None:
+            policy.ran.add(NATIVE)
+            return found
     return _by_columns(_below, theta, (x,), low, high, hidden)
+
+
+def _cdf_by_mass(
+    theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]
+) -> Tensor | None:
+    """Returns N(x) = P(low < X ≤ x) by the kernel of masses, or None if that cannot take these."""
+    if theta.dim() == 2 and x.dim() == 1 and low.numel() == 1 == high.numel():
+        ends = low.view(1, 1), high.view(1, 1)
+        found = _cdf_by_mass(theta.unsqueeze(0), x.unsqueeze(0), *ends, hidden)
+        return None if found is None else found.squeeze(0)
+    finite = bool(torch.isfinite(low).all() & torch.isfinite(high).all())
+    if not finite or not _is_block(theta, (x,), low) or not native.usable(theta):
+        return None
+    mass = native.log_prob(theta, (low.expand_as(x), x), low, high, hidden).exp()
+    return torch.where(x >= high, 1.0, mass.clamp(max=1)).masked_fill(torch.isnan(x), torch.nan)
 
 
 def quantile(theta: Tensor, u: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]) -> Tensor:
