@@ -53,13 +53,13 @@ def least(head: Cells | Integer, jumps: Jumps, u: Tensor) -> Tensor:
     first = torch.clamp(below + 1, min=head.least)
     last = torch.clamp(above, max=head.greatest)
     level = (u - _passed(jumps, below)) / jumps.share
-    guess = head.from_uniform(jumps.rest, level.clamp(0, 1))
-    # At u = 0 all integers that go on for ever are passed by.
-    end = torch.where(guess == -torch.inf, guess, last)
-    guess = torch.minimum(torch.maximum(guess, first), end - 1)
-    found = _settled(head, jumps, u, (first - 1, end), guess)
-    none = torch.where(torch.isinf(above), below, above)
-    found = torch.where(first > last, none, found)
+    most = 1 - torch.finfo(u.dtype).eps  # of integers that go on for ever the last is not a guess
+    guess = torch.maximum(head.from_uniform(jumps.rest, level.clamp(0, most)), first)
+    end = torch.where(guess == -torch.inf, guess, last)  # at u = 0 nor is the first
+    found = _settled(head, jumps, u, (first - 1, end), torch.minimum(guess, end - 1))
+    # Rounding may keep the cdf below u for ever.
+    found = torch.where((found == torch.inf) & (u < 1), guess, found)
+    found = torch.where(first > last, torch.where(torch.isinf(above), below, above), found)
     return found.masked_fill(torch.isnan(u), torch.nan)
 
 
@@ -103,7 +103,8 @@ def _settled(
         reached = cdf(head, jumps, k) >= u
         right = torch.where(reached & inside, k, right)
         left = torch.where(~reached & inside, k, left)
-        ahead = torch.where(reached, right - stride, left + stride)
+        step = stride * (k.abs() * torch.finfo(k.dtype).eps).clamp(min=1)  # to another float
+        ahead = torch.where(reached, right - step, left + step)
         half = torch.floor((left + right) / 2)
         k = torch.where((ahead > left) & (ahead < right), ahead, half)
         stride *= 2
