@@ -55,7 +55,8 @@ def laid(head: Head, theta: Tensor) -> Given:
 def known(head: Inflated) -> Tensor:
     """All values, or those near zero."""
     rest = torch.arange(max(head.rest.least, -3000), min(head.rest.greatest, 3000) + 1)
-    return torch.cat([rest.double(), torch.tensor(head.values).double()]).unique()
+    found: Tensor = torch.cat([rest.double(), torch.tensor(head.values).double()]).unique()
+    return found
 
 
 def naive(head: Inflated, theta: Tensor) -> Tensor:

@@ -99,7 +99,8 @@ def values(head: Head) -> Tensor | None:
     if isinstance(head, Inflated):
         rest = values(head.rest)
         assert rest is not None
-        return torch.cat([rest, torch.tensor(head.values).double()]).unique()
+        every: Tensor = torch.cat([rest, torch.tensor(head.values).double()]).unique()
+        return every
     return None
 
 

@@ -52,15 +52,25 @@ def least(head: Cells | Integer, jumps: Jumps, u: Tensor) -> Tensor:
     below, above = _stretch(head, jumps, u)
     first = torch.clamp(below + 1, min=head.least)
     last = torch.clamp(above, max=head.greatest)
-    level = (u - _passed(jumps, below)) / jumps.share
-    most = 1 - torch.finfo(u.dtype).eps  # of integers that go on for ever the last is not a guess
-    guess = torch.maximum(head.from_uniform(jumps.rest, level.clamp(0, most)), first)
-    end = torch.where(guess == -torch.inf, guess, last)  # at u = 0 nor is the first
+    guess = _guess(head, jumps, (u - _passed(jumps, below)) / jumps.share, (first, last))
+    end = torch.where(guess == -torch.inf, guess, last)  # of integers that go on for ever, at u = 0
     found = _settled(head, jumps, u, (first - 1, end), torch.minimum(guess, end - 1))
     # Rounding may keep the cdf below u for ever.
     found = torch.where((found == torch.inf) & (u < 1), guess, found)
     found = torch.where(first > last, torch.where(torch.isinf(above), below, above), found)
     return found.masked_fill(torch.isnan(u), torch.nan)
+
+
+def _guess(
+    head: Cells | Integer, jumps: Jumps, level: Tensor, ends: tuple[Tensor, Tensor]
+) -> Tensor:
+    """Returns the quantiles of the rest at a level, or the end of the stretch that it is beyond."""
+    first, last = ends
+    most = 1 - torch.finfo(level.dtype).eps
+    start, stop = level <= 0, (level >= most) & torch.isfinite(last)
+    inner = torch.where(start | stop, 0.5, level.clamp(max=most))
+    guess = torch.maximum(head.from_uniform(jumps.rest, inner), first)
+    return torch.where(start, first, torch.where(stop, last, guess))
 
 
 def _stretch(head: Cells | Integer, jumps: Jumps, u: Tensor) -> tuple[Tensor, Tensor]:
