@@ -63,10 +63,8 @@ def naive(head: Inflated, theta: Tensor) -> Tensor:
     """P(k) by equation (27) word by word, shape (values, N)."""
     logits, rest = theta.split([len(head.values) + 1, head.rest.weights], -1)
     share, k = logits.softmax(-1), known(head).to(theta.dtype).unsqueeze(1)
-    found = (
-        share[:, -1]
-        * head.rest.distribution(rest, head.low, head.high).log_prob(k.expand(-1, len(theta))).exp()
-    )
+    d = head.rest.distribution(rest, head.low, head.high)
+    found: Tensor = share[:, -1] * d.log_prob(k.expand(-1, len(theta))).exp()
     for i, value in enumerate(head.values):
         found = found + share[:, i] * (k == value)
     return found
