@@ -13,9 +13,10 @@ from pathlib import Path
 
 import ablation
 import results
-from markdown_table import minus, table
+from markdown_table import minus, table, with_rows_outside
 from results import Record
 from speed_table import speed_tables
+from suite_page import suite_tables
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 OURS = "nits-mlp"
@@ -72,11 +73,6 @@ def nats_of(run: Record) -> str:
         return "not finite"
     outside = run["test_rows_outside"], run["test_rows"]
     return with_rows_outside(f"{value:.3f} ± {error:.3f}", *outside)
-
-
-def with_rows_outside(figure: str, outside: int, rows: int) -> str:
-    """Returns a figure, followed by the number of rows that it leaves out, if there are any."""
-    return minus(figure) + (f" ({outside} of {rows:,} rows outside)" if outside else "")
 
 
 def full_table(folder: Path) -> str:
@@ -166,23 +162,6 @@ def _change(found: Record, change: str) -> str:
     return minus(f"{value:.3f}{difference}")
 
 
-def command_line_table(folder: Path) -> str:
-    """Returns one line per table that went through the command line, for docs/tables.md."""
-    mixture = "Gaussian mixture, the same columns"
-    head = ("table", "minutes", "all columns", "numeric columns", mixture)
-    lines = []
-    for path in sorted(folder.glob("command-line-*.json")):
-        (record,) = results.read(folder, path.name)
-        found = record["results"]
-        cells = [path.stem.removeprefix("command-line-"), f"{found['minutes']:g}"]
-        for key in ("all_columns", "numeric_columns", "gaussian_mixture"):
-            figure = f"{found[key]['nats']:.2f} ± {found[key]['two_standard_errors']:.2f}"
-            outside = found[key].get("rows_outside", 0), found[key].get("rows", 0)
-            cells.append(with_rows_outside(figure, *outside))
-        lines.append(cells)
-    return table(head, lines)
-
-
 def image_table(folder: Path) -> str:
     """Returns one line per run on images, for docs/image-models.md."""
     test = "bits per dimension, test"
@@ -207,9 +186,9 @@ PLACES: dict[str, Callable[[Path], str]] = {
     "README.md": short_table,
     "benchmarks/README.md": full_table,
     "docs/recipe.md": ablation_tables,
-    "docs/tables.md": command_line_table,
     "docs/image-models.md": image_table,
     "docs/speed.md": speed_tables,
+    "docs/suite.md": suite_tables,
 }
 
 

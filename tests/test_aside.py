@@ -20,7 +20,7 @@ WORDS = np.array([f"w{i}" for i in range(10_000)], object)
         (np.full(9, 2.5), "", Constant(2.5)),
         (np.array(["a", "a"], object), "", Constant("a")),
         (np.array([True, True]), "", Constant(True)),
-        (np.full(4, np.datetime64("1970-01-02")), "", Constant(86_400_000_000_000)),
+        (np.full(4, np.datetime64("1970-01-02", "s")), "", Constant(86_400, "datetime64[s]")),
         (np.arange(60), "", Index(0)),
         (np.arange(1.0, 61), "", Index(1)),
         (rng.permutation(60)[:40], "Unnamed: 0", Index(0)),
@@ -55,6 +55,8 @@ def test_kept(known: NDArray[Any]) -> None:
 def test_reasons_are_a_few_words() -> None:
     assert Empty().reason == "empty"
     assert Constant("x").reason == "constant at 'x'"
+    assert Constant(86_400, "datetime64[s]").reason == "constant at 1970-01-02T00:00:00"
+    assert Constant(90, "timedelta64[ms]").reason == "constant at 90 milliseconds"
     assert Index(0).reason == "a saved index"
     assert Identifier(None, 9, 9).reason == "an identifier: all 9 values differ"
     assert Identifier(None, 9, 10).reason == "an identifier: 9 of 10 values differ"

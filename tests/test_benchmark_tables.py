@@ -96,16 +96,6 @@ def test_searches_from_the_defaults_have_a_table_of_their_own(tmp_path: Path) ->
     assert "| change | diamonds, 2 minutes |" in second
 
 
-def test_tables_of_the_command_line(tmp_path: Path) -> None:
-    part = {"nats": -1.234, "two_standard_errors": 0.1, "rows": 1000, "rows_outside": 3}
-    whole = {"minutes": 3.0, "all_columns": part, "numeric_columns": part}
-    found = {**whole, "gaussian_mixture": {"nats": -2.5, "two_standard_errors": 0.25}}
-    (tmp_path / "command-line-diamonds.json").write_text(json.dumps({"results": found}))
-    line = tables.command_line_table(tmp_path).splitlines()[2]
-    ours = "−1.23 ± 0.10 (3 of 1,000 rows outside)"
-    assert line == f"| diamonds | 3 | {ours} | {ours} | −2.50 ± 0.25 |"
-
-
 def spread(middle: float) -> dict[str, float]:
     return {"median": middle, "quartile_low": 0.9 * middle, "quartile_high": 1.2 * middle}
 

@@ -23,18 +23,24 @@ from nits.tables.validate import checked_frame
 from nits.training.rows import parted
 
 EXPECTED = {
-    "check_methods_subset_invariance": "scores are float32: matrix products of one row and of many "
-    "round the last digit differently, by 3e-7 here where 1e-7 is asked",
     "check_sample_weight_equivalence_on_dense_data": "a weight of two and a row twice are shuffled "
     "differently, so the same optimum is approached along another path",
 }
 """scikit-learn's checks that cannot hold, and why."""
+
+BY_LUCK = {
+    "check_methods_subset_invariance": "scores are float32: matrix products of one row and of many "
+    "round the last digit differently, by 5e-7 here where 1e-7 is asked",
+}
+"""Those that hold on some machines only."""
 
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [NITSDensity(max_steps=3, hidden=16, blocks=1)], expected_failed_checks=lambda e: EXPECTED
 )
 def test_scikit_learns_contract(estimator: Any, check: Any) -> None:
+    if check.func.__name__ in BY_LUCK:
+        pytest.skip(BY_LUCK[check.func.__name__])
     check(estimator)
 
 
@@ -55,8 +61,17 @@ def test_scores_are_finite_and_add_up(fitted: NITSDensity, table: Any) -> None:
     assert np.isfinite(whole).all()
     np.testing.assert_allclose(shares.sum(1), whole)
     assert fitted.score(table) == pytest.approx(whole.mean())
-    assert (shares[::9, 0] == 0).all()  # missing values
-    assert (shares[::11, 2] == 0).all()
+
+
+def test_missing_values_have_a_probability(fitted: NITSDensity, table: Any) -> None:
+    """That of the first column is the same in all rows: about the share of missing values."""
+    shares = np.exp(fitted.score_samples(table, per_column=True))
+    holes = shares[table["size"].isna(), 0]
+    assert holes == pytest.approx(np.full(len(holes), holes[0]), rel=1e-5)
+    assert holes[0] == pytest.approx(table["size"].isna().mean(), rel=0.3)
+    assert (
+        (shares[table["city"].isna(), 2] > 0.01) & (shares[table["city"].isna(), 2] < 0.5)
+    ).all()
 
 
 def test_densities_are_in_the_tables_units() -> None:
@@ -72,32 +87,80 @@ def test_densities_are_in_the_tables_units() -> None:
     assert a.held_out_ == pytest.approx(a.score(metres), abs=0.3)
 
 
-def test_a_density_integrates_to_one() -> None:
+def test_a_density_integrates_to_one_less_the_unseen() -> None:
     x = np.random.default_rng(0).gamma(2.0, 30.0, (500, 1))
     model = small(support={"x0": (0.0, math.inf)}).fit(x)
     grid = (np.arange(40000) + 0.5) / 20
-    assert np.exp(model.score_samples(grid[:, None])).sum() / 20 == pytest.approx(1, abs=1e-3)
+    assert np.exp(model.score_samples(grid[:, None])).sum() / 20 == pytest.approx(
+        1 - 1 / 502, abs=1e-4
+    )
     assert model.score_samples([[-1.0]])[0] == -np.inf
 
 
-def test_probabilities_of_discrete_columns_sum_to_one() -> None:
+def test_probabilities_of_discrete_columns_sum_to_one_less_the_unseen() -> None:
     frame = pandas.DataFrame({"k": np.random.default_rng(0).poisson(3, 300)})
     model = small(support={"k": (0, math.inf)}).fit(frame)
     values = pandas.DataFrame({"k": np.arange(2000)})
-    assert np.exp(model.score_samples(values)).sum() == pytest.approx(1, abs=1e-4)
+    assert np.exp(model.score_samples(values)).sum() == pytest.approx(1 - 1 / 302, abs=1e-5)
 
 
 def test_samples_are_such_a_table(fitted: NITSDensity, table: Any) -> None:
     drawn = fitted.sample(500, random_state=1)
     assert list(drawn.columns) == list(table.columns)
     assert drawn.dtypes.to_dict() == table.dtypes.to_dict()
-    assert set(drawn["city"]) <= {"Lima", "Oslo", "Rome"}
+    assert set(drawn["city"].dropna()) == {"Lima", "Oslo", "Rome"}
     assert (drawn["price"] == drawn["price"].round(1)).all()
     assert 0.1 < (drawn["rain"] == 0).mean() < 0.5
-    assert drawn.notna().all().all()
+    holes = drawn.isna().mean()
+    assert (holes[["size", "city"]] > 0.03).all()
+    assert (holes[["size", "city"]] < 0.25).all()
+    assert (holes.drop(["size", "city"]) == 0).all()
     assert np.isfinite(fitted.score_samples(drawn)).all()
     pandas.testing.assert_frame_equal(drawn, fitted.sample(500, random_state=1))
     assert not drawn.equals(fitted.sample(500, random_state=2))
+
+
+def test_complete_samples_have_no_holes(fitted: NITSDensity, table: Any) -> None:
+    drawn = fitted.sample(500, random_state=1, complete=True)
+    assert drawn.notna().all().all()
+    assert drawn.dtypes.to_dict() == table.dtypes.to_dict()
+
+
+def test_columns_are_found_by_name(fitted: NITSDensity, table: Any) -> None:
+    """In any order, among others, and of another type."""
+    expected = fitted.score_samples(table)
+    turned = table[table.columns[::-1]].assign(extra=1)
+    assert np.array_equal(fitted.score_samples(turned), expected)
+    retyped = table.assign(
+        count=table["count"].astype("float32"),
+        member=table["member"].astype("boolean"),
+        city=table["city"].astype("category"),
+    )
+    assert np.array_equal(fitted.score_samples(retyped), expected)
+    with pytest.raises(ValueError, match="the table must have the column 'rain', but has size, "):
+        fitted.score_samples(table.drop(columns="rain"))
+
+
+def test_what_was_never_seen_is_finite_and_counted(fitted: NITSDensity, table: Any) -> None:
+    assert not fitted.unseen(table).any()
+    odd = table[:4].copy()
+    odd.loc[0, "city"] = "Paris"
+    odd.loc[1, "rain"] = np.nan
+    odd.loc[2, "price"] = 3.14159
+    assert np.isfinite(fitted.score_samples(odd)).all()
+    rows, columns = np.nonzero(fitted.unseen(odd))
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 2), (1, 4), (2, 6)]
+    shares = fitted.score_samples(odd, per_column=True)
+    assert np.allclose(shares[rows, columns], -math.log(402))
+
+
+def test_columns_go_by_name_or_position(table: Any) -> None:
+    options: dict[str, Any] = {"kinds": {"count": "ordered"}, "support": {"rain": (0.0, math.inf)}}
+    named = small(**options, context=["city"]).fit(table)
+    placed = small(kinds={1: "ordered"}, support={4: (0.0, math.inf)}, context=[2]).fit(table)
+    assert named.schema_.columns == placed.schema_.columns
+    assert named.context_schema_.columns == placed.context_schema_.columns
+    assert np.array_equal(named.score_samples(table), placed.score_samples(table))
 
 
 def test_leading_columns_can_be_given(fitted: NITSDensity) -> None:
@@ -114,8 +177,8 @@ def test_leading_columns_can_be_given(fitted: NITSDensity) -> None:
 def test_a_greedy_order_is_kept_in_the_file(table: Any, tmp_path: Path) -> None:
     model = small(order="greedy").fit(table)
     order = model.model_.order.tolist()
-    numbers, _ = model._numbers(checked_frame(model, table, reset=False))
-    assert order == orders.greedy(numbers.numpy()) != list(range(7))
+    numbers = model.schema_.encode(checked_frame(model, table, reset=False)).numbers
+    assert order == orders.greedy(numbers) != list(range(7))
     model.save(tmp_path / "m.nits")
     loaded = nits.load(tmp_path / "m.nits")
     assert loaded.model_.order.tolist() == order
@@ -164,16 +227,46 @@ def test_the_mean_is_the_mean_of_the_density_and_not_its_median() -> None:
     frame["cost"] = rng.gamma(0.5, 10 + 50 * frame["size"])
     model = small(context=["size"], support={"cost": (0.0, math.inf)}, max_steps=60).fit(frame)
     ask = pandas.DataFrame({"size": [0.2, 0.9], "cost": 0.0})
-    edges = np.geomspace(1e-6, 1e4, 4001)
+    edges = np.geomspace(1e-12, 1e6, 8001)
     grid = np.sqrt(edges[1:] * edges[:-1])
     for at, mean, median in zip(
         ask["size"], model.predict_mean(ask), model.predict_quantiles(ask, [0.5])[:, 0], strict=True
     ):
         rows = pandas.DataFrame({"size": at, "cost": grid})
         mass = np.exp(model.score_samples(rows)) * np.diff(edges)
-        assert mass.sum() == pytest.approx(1, abs=1e-3)
+        assert mass.sum() == pytest.approx(1 - 1 / 802, abs=1e-4)
         assert mean == pytest.approx((mass * grid).sum(), rel=0.03)
         assert mean > 1.5 * median
+
+
+@pytest.mark.parametrize("name", ["size", "count", "rain", "seen", "price"])
+def test_quantiles_and_cdf_undo_each_other(table: Any, name: str) -> None:
+    """Whatever the column is; far in the tails, too, and holes have no place."""
+    table = table[[name]].assign(given=np.arange(400.0) % 17)
+    model = small(context=["given"]).fit(table)
+    levels = [0.0002, 0.01, 0.3, 0.5, 0.9, 0.9998]
+    quantiles = model.predict_quantiles(table[:3], levels)
+    assert (quantiles[:, 1:] >= quantiles[:, :-1]).all()
+    for level, values in zip(levels, quantiles.T, strict=True):
+        at = model.cdf(table[:3].assign(**{name: values}))
+        assert (at >= level - 1e-5).all()
+        if name in ("size", "seen"):
+            assert at == pytest.approx(np.full(3, level), abs=1e-4)
+    mean = model.predict_mean(table[:3])
+    assert ((mean > quantiles[:, 1]) & (mean < quantiles[:, 4])).all()
+    assert mean.dtype == (quantiles.dtype if name == "seen" else np.float64)
+    assert np.array_equal(np.isnan(model.cdf(table)), table[name].isna())
+
+
+def test_categories_have_no_mean() -> None:
+    levels = ["low", "mid", "high"]
+    rng = np.random.default_rng(0)
+    for ordered in (False, True):
+        grade = pandas.Categorical(rng.choice(levels, 100), levels, ordered=ordered)
+        table = pandas.DataFrame({"grade": grade, "x": rng.normal(size=100)})
+        model = small(context=["x"], max_steps=2).fit(table)
+        with pytest.raises(ValueError, match="column 'grade' is categorical, so it has no mean"):
+            model.predict_mean(table)
 
 
 def test_one_column_must_be_modelled_for_quantiles(fitted: NITSDensity, table: Any) -> None:
@@ -241,13 +334,13 @@ def test_the_held_out_figure_is_the_score_of_those_rows(weighted: bool, pool_bel
     assert model.held_out_ == pytest.approx(expected, abs=1e-4)
 
 
-def test_held_out_rows_outside_the_support_are_left_out() -> None:
+def test_rows_outside_the_support_are_refused_by_name() -> None:
     table = np.random.default_rng(0).normal(100, 20, (300, 1))
-    model = small(support={"x0": (60, 110)}, validation_fraction=0.3).fit(table)
-    _, at = parted(len(table), 0.3, int(check_random_state(0).randint(2**31 - 1)))
-    scores = model.score_samples(table[at.numpy()])
-    assert np.isinf(scores).any()
-    assert model.held_out_ == pytest.approx(scores[np.isfinite(scores)].mean(), abs=1e-4)
+    with pytest.raises(
+        ValueError,
+        match=r"column 'x0': the values must lie in the support \[60, 110\], but go from",
+    ):
+        small(support={"x0": (60, 110)}).fit(table)
 
 
 def test_without_held_out_rows_there_is_no_figure() -> None:

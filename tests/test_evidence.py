@@ -1,5 +1,6 @@
 """Decisions: what columns of every sort are taken for, that they can be scored at all, and why."""
 
+import json
 import math
 from typing import Any
 
@@ -59,10 +60,10 @@ DISCRETE: dict[str, NDArray[Any]] = {
     "prices": np.round(rng.gamma(2, 20, N)) + 0.99,
     "zip codes": rng.choice(rng.integers(1000, 99_999, 300), N, p=rng.dirichlet(np.ones(300))),
     "near 2^62": 2**62 + rng.poisson(300, N),
-    "dates": np.datetime64("2020-01-01") + rng.integers(0, 700, N).astype("timedelta64[D]"),
-    "two decimals, 60 rows": np.round(rng.normal(size=60), 2),
+    "dates": np.datetime64("2020-01-01", "s") + rng.integers(0, 700, N).astype("timedelta64[D]"),
 }
 REAL: dict[str, NDArray[Any]] = {
+    "two decimals, 60 rows": np.round(rng.normal(size=60), 2),
     "60 rows": rng.normal(size=60),
     "60 rows, exponential": rng.exponential(size=60),
     "normal": rng.normal(3, 2, N),
@@ -170,7 +171,7 @@ def test_closed_columns_have_nothing_beyond_their_ends(
         ("zip codes", Ordered),
         ("near 2^62", Gridded),
         ("dates", Gridded),
-        ("two decimals, 60 rows", Gridded),
+        ("two decimals, 60 rows", Real),
     ],
 )
 def test_kinds(name: str, kind: type) -> None:
@@ -263,6 +264,20 @@ def test_a_cap_of_real_numbers_is_an_atom_and_a_limit() -> None:
     assert decision.upper.share == 0
 
 
+def test_a_spike_does_not_make_a_list_of_the_few_values_beside_it() -> None:
+    kind = decide(np.append(np.full(3000, 2.5), draws().normal(size=6))).kind
+    assert kind == Real((2.5,))
+
+
+def test_small_counts_beside_huge_ones_have_probabilities_of_their_own() -> None:
+    k = np.floor(np.exp(draws().normal(3, 3, N))).astype(np.int64)
+    decision = decide(k)
+    assert isinstance(decision.kind, Real)
+    assert set(range(20)) <= set(decision.kind.atoms)
+    assert set(decision.scores) == {"real with atoms", "ordered", "levels"}
+    assert decide(k, kind="continuous", atoms=False).kind.atoms == ()  # type: ignore[union-attr]
+
+
 def test_three_digits_are_a_resolution_not_a_grid() -> None:
     x = np.array([float(f"{value:.3g}") for value in np.exp(2 * draws().normal(size=N))])
     decision = decide(x)
@@ -296,6 +311,63 @@ def test_tiny_columns_have_finite_scores(values: Any) -> None:
     assert all(math.isfinite(score) for score in decision.scores.values())
 
 
+@pytest.mark.parametrize("odd", [1e9, 17.3])
+def test_one_value_and_a_single_other_one_are_two_levels(odd: float) -> None:
+    decision = decide(np.append(np.full(299, 0.9159781718933513), odd))
+    assert isinstance(decision.kind, Levels)
+    assert max(decision.scores.values()) < 0
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_an_absurd_row_does_not_outweigh_all_others(sign: int) -> None:
+    x = sign * np.exp(6 * draws().normal(size=300))
+    decision = decide(np.append(x, -sign * 1e300))
+    assert isinstance(decision.scale, Asinh)
+    assert decision.scores["real"] > -60
+
+
+def test_values_of_both_signs_and_many_magnitudes_have_a_fine_scale() -> None:
+    log = 6 * draws().normal(size=N)
+    decision = decide(np.where(draws().random(N) < 0.5, 1, -1) * np.exp(log))
+    assert isinstance(decision.scale, Asinh)
+    assert decision.resolution is not None
+    density = decision.scores["real"] - np.log(decision.resolution.at(np.exp(log))).mean()
+    truth = -0.5 * (log / 6) ** 2 - math.log(6) - 0.5 * math.log(2 * math.pi) - log - math.log(2)
+    assert density == pytest.approx(truth.mean(), abs=0.1)
+
+
+def test_no_scale_makes_most_values_one() -> None:
+    x = np.append(1e-7 * np.exp(3 * draws().normal(size=300)), -1e9)
+    decision = decide(x)
+    assert decision.scale is not None
+    assert len(np.unique(decision.scale.to(x))) == len(x)
+
+
+def test_a_spike_is_found_however_far_away_an_outlier_is() -> None:
+    values = np.where(draws().random(300) < 0.3, 99_997.2016, 1e5 + draws().normal(size=300))
+    assert decide(np.append(values, 1e300)).kind == Real((99_997.2016,))
+
+
+@pytest.mark.parametrize("name", ["Cauchy", "Pareto", "outlier", "log-normal", "wide integers"])
+def test_tails_hardly_go_farther_than_ten_ranges(name: str) -> None:
+    decision, x = decided(name), REAL[name].astype(float)
+    assert decision.scale is not None
+    reach = np.ptp(x) * np.array([-10, 10]) + [x.min(), x.max()]
+    places = decision.scale.to(reach)
+    lower = decision.lower.log_mass(decision.ends[0] - places[:1], np.array([np.inf]))
+    upper = decision.upper.log_mass(places[1:] - decision.ends[1], np.array([np.inf]))
+    assert max(*lower, *upper) <= math.log(1.001e-3 / (decision.rows + 1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_tails_end_at_the_largest_number_of_the_type(dtype: str) -> None:
+    most = float(np.finfo(dtype).max)
+    decision = decide((most * draws().uniform(-0.9, 0.999, N)).astype(dtype))
+    assert decision.scale is not None
+    farthest = decision.scale.back(np.array([decision.ends[1] + decision.upper.room]))
+    assert farthest[0] == pytest.approx(most)
+
+
 def test_small_types_end_where_they_end() -> None:
     k = draws().poisson(80, N)
     decision = decide(k, "int8")
@@ -303,13 +375,36 @@ def test_small_types_end_where_they_end() -> None:
     assert 0 < decision.upper.room < math.inf
     assert decide(k, "uint8").low == 0
     assert decide(k).high == 2**63 - 1
+    assert decide(k, "object[int]").high == 2**63 - 1
+    assert decide(k, "uint8[pyarrow]").high == 255
+    assert decide(draws().normal(size=99), "halffloat").high == 65504
+
+
+def test_grids_end_at_the_last_point_within_a_limit() -> None:
+    prices = np.append(draws().poisson(9, N) + 4.99, [2.99])
+    decision = decide(prices, kind="integer", support=(0.5, 40))
+    assert isinstance(decision.kind, Gridded)
+    assert isinstance(decision.scale, Linear)
+    assert decision.lower.room * decision.scale.width == pytest.approx(2)
+    rest = math.floor(40 - prices.max())
+    assert decision.upper.room * decision.scale.width == pytest.approx(rest)
+
+
+@pytest.mark.parametrize("unit", [3.0, 7.0, 365.25])
+def test_grids_give_back_values_to_the_last_digit(unit: float) -> None:
+    x = draws().poisson(30, 1000) / unit
+    for values in (x, z_scores(x)):
+        grid = Record.of(values).own_grid
+        assert grid is not None
+        assert set(grid.points(grid.encode(values)[0])) == set(values)
+        assert grids.Grid(**json.loads(json.dumps(grid.to_dict()))) == grid
 
 
 def test_dates_are_days() -> None:
     decision = decided("dates")
     assert decision.reason.startswith("days")
     assert isinstance(decision.kind, Gridded)
-    assert decision.kind.grid.step == 86_400_000_000_000
+    assert decision.kind.grid.step == 86_400
 
 
 def test_strings() -> None:

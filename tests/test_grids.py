@@ -47,7 +47,7 @@ COLUMNS: dict[str, tuple[NDArray[Any], float]] = {
         5.0,
     ),
     "hours": (HOURS, 3.6e12),
-    "days as dates": (np.array(["2024-02-28", "2024-03-01", "2024-03-02"], "M8[D]"), 8.64e13),
+    "days as dates": (np.array(["2024-02-28", "2024-03-01", "2024-03-02"], "M8[s]"), 86_400.0),
 }
 
 
@@ -137,6 +137,12 @@ def test_values_that_rounding_sets_apart_are_at_one_place() -> None:
     assert grid.encode(values)[0].tolist() == [0, 1, 2, 2, 6, 4]
 
 
+def test_integers_between_and_beyond_listed_ones_have_the_nearest_place() -> None:
+    k, same = grids.place(np.array([3, 17, 40]), np.array([-9, 3, 9, 11, 28, 29, 40, 99]))
+    assert k.tolist() == [0, 0, 0, 1, 1, 2, 2, 2]
+    assert np.flatnonzero(same).tolist() == [1, 6]
+
+
 def test_places_among_listed_values() -> None:
     listed = np.array([-1.0, 0.1, 0.3, 7.0])
     k, same = grids.place(listed, np.array([0.1 + 0.2, 0.31, -5.0, 7.0, 100.0]))
@@ -146,3 +152,17 @@ def test_places_among_listed_values() -> None:
     k, same = grids.place(whole, np.array([2**62 + 1, 2**62 + 3, 2**62 + 2, 0]))
     assert same.tolist() == [True, False, True, False]
     assert k[[0, 2]].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("first", "last"), [(3, 2**64 - 1), (-(2**63) + 5, 2**63 - 1)])
+def test_the_widest_ranges_are_decoded_modulo_two_to_the_64(first: int, last: int) -> None:
+    k = np.array([0, 1, 2**62, last - first, 2**64 - 2], np.uint64)
+    found = grids.Grid(first, 1).decode(k).tolist()
+    assert found == [first, first + 1, first + 2**62, last, first - 2]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_a_list_of_one_value_has_a_place_for_it(dtype: type) -> None:
+    k, at = grids.place(np.array([7], dtype), np.array([3, 7, 9], dtype))
+    assert k.tolist() == [0, 0, 0]
+    assert at.tolist() == [False, True, False]

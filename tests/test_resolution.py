@@ -55,3 +55,16 @@ def test_full_precision_ends_at_the_last_place() -> None:
 
 def test_zeros_alone() -> None:
     assert resolution.find(np.zeros(1), 0.0, EPS).step == 1.0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [("float64", 2.0**-52), ("float32", 2.0**-23), ("float16", 2.0**-10)]
+)
+def test_numbers_whose_first_digits_are_large_are_not_short(dtype: str, precision: float) -> None:
+    x = rng.uniform(7.5, 9.9, 50).astype(dtype).astype(float)
+    assert resolution.find(np.unique(x), 0.0, precision).digits == 0
+
+
+def test_digits_that_do_not_tell_values_apart_do_not_count() -> None:
+    x = np.arange(1e7, 1e7 + 16).astype(np.float32).astype(float)
+    assert resolution.find(x, 0.0, 2.0**-23).digits == 0

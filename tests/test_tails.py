@@ -76,6 +76,13 @@ def test_limits(x: NDArray[np.float64], low: float, high: float) -> None:
     assert found(x) == (low, high)
 
 
+def test_skewed_positive_values_are_never_negative() -> None:
+    for seed in range(40):
+        draws = np.random.default_rng(seed)
+        for x in (np.exp(draws.normal(size=1000)), draws.gamma(3, 700, 1000)):
+            assert found(x) == (0, math.inf)
+
+
 def test_types_have_limits() -> None:
     record = Record.of(rng.integers(100, 120, N))
     assert limits.find(Record.of(rng.poisson(100, N)), (-128, 127)) == Limits(-128, 127)

@@ -285,7 +285,11 @@ def given(value: Tensor | None, u: Tensor, order: Tensor, like: Tensor) -> Tenso
             f"given must have shape {tuple(u.shape[1:])} or {tuple(u.shape)}, but has "
             f"{tuple(value.shape)}; put NaN where values are to be drawn."
         )
-    value = value.expand_as(u)
+    return leading(value.expand_as(u), order)
+
+
+def leading(value: Tensor, order: Tensor) -> Tensor:
+    """Checks that given values, shape (N, D), come first in modelling order; NaN is not given."""
     known = ~torch.isnan(value[:, order])
     if bool((known[:, 1:] & ~known[:, :-1]).any()):
         raise ValueError(

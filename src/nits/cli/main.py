@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -17,7 +18,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
         command = import_module(f"nits.cli.commands.{args.verb}")
-        return int(command.run(args))
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = _notice
+            return int(command.run(args))
     except KeyboardInterrupt:
         print("error: interrupted; nothing was written.", file=sys.stderr)
     except BrokenPipeError:
@@ -27,7 +31,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 2
 
 
-def _one_line(error: BaseException) -> str:
+def _notice(message: Warning | str, *_: object, **__: object) -> None:
+    """Shows a warning as one line."""
+    print(f"note: {_one_line(message)}", file=sys.stderr)
+
+
+def _one_line(error: BaseException | str) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"{error.name} is not installed; pip install 'nits[table,plot]'."
     return " ".join(str(error).split()) or type(error).__name__
@@ -120,6 +129,7 @@ def _sample(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("-n", "--rows", type=_count, required=True)
     verb.add_argument("-o", "--output", default="-")
     verb.add_argument("--given", type=_pair, action="append", default=[], metavar="COLUMN=VALUE")
+    verb.add_argument("--complete", action="store_true", help="draw no missing values")
     verb.add_argument("--seed", type=int)
     verb.add_argument("--quiet", action="store_true")
 

@@ -154,9 +154,17 @@ def write(figures: dict[str, Any], folder: Path) -> None:
     print(f"{len(figures)} figures in {folder}", file=sys.stderr)
 
 
+def with_gaps(values: Any) -> NDArray[Any]:
+    """Returns a column's values as numbers, NaN where they are missing; strings as they are."""
+    if values.array.dtype.kind not in "fiubmM":
+        found: NDArray[Any] = values.array
+        return found
+    return np.where(values.missing, np.nan, _numbers(values.array))
+
+
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
-    if values.dtype.kind == "M":
-        return values.astype("datetime64[s]").astype(np.float64)
+    if values.dtype.kind in "mM":
+        return values.astype(f"{values.dtype.kind}8[s]").astype(np.float64)
     return values.astype(np.float64)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -163,6 +165,23 @@ class Density(nn.Module, ABC):
         u, context = self._checked(drawn, checks.one_for_all(context, n))
         return self._inverse(u, context, checks.given(given, u, self.order, self.like))
 
+    def filled(
+        self,
+        u: Tensor,
+        given: Tensor,
+        context: Tensor | None = None,
+        within: Sequence[tuple[float, float]] | None = None,
+    ) -> Tensor:
+        """Returns rows at probabilities u, shape (N, D), in which some values are set.
+
+        given: The values to set, NaN where there are none, shape (N, D). They may stand anywhere:
+            columns modelled later read them, earlier ones take no notice.
+        within: For each column (low, high): the values that are not set are drawn given that they
+            lie in (low, high].
+        """
+        u, context = self._checked(checks.probability(checks.real("u", u)), context)
+        return self._inverse(u, context, given, within)
+
     def distribution(self, context: Tensor | None = None) -> JointDistribution:
         """Returns a torch distribution of rows: batch shape from the context, event shape (D,)."""
         from nits.model.distribution import JointDistribution
@@ -189,19 +208,32 @@ class Density(nn.Module, ABC):
         x = checks.rows("x", x, self.columns, self.like, whole=whole)
         return x, checks.context(context, len(x), self.context_features, self.like)
 
-    def _inverse(self, u: Tensor, context: Tensor | None, given: Tensor) -> Tensor:
+    def _inverse(
+        self,
+        u: Tensor,
+        context: Tensor | None,
+        given: Tensor,
+        within: Sequence[tuple[float, float]] | None = None,
+    ) -> Tensor:
         """Returns rows at probabilities u, except for the given values, those that are not NaN."""
+        ends = [(-math.inf, math.inf)] * self.columns if within is None else list(within)
         size = len(u) if torch.is_grad_enabled() else self.stepped_at_once
         parts = [u.new_empty(0, self.columns)]
         for some in slices(len(u), max(size, 1)):
             about = None if context is None else context[some]
-            parts.append(self._stepped(u[some], about, given[some]))
+            parts.append(self._stepped(u[some], about, given[some], ends))
         return torch.cat(parts)
 
-    def _stepped(self, u: Tensor, context: Tensor | None, given: Tensor) -> Tensor:
+    def _stepped(
+        self,
+        u: Tensor,
+        context: Tensor | None,
+        given: Tensor,
+        within: list[tuple[float, float]],
+    ) -> Tensor:
         steps = self.steps(len(u), context)
         found = []
-        for probability, value in zip(u.t()[self.order], given.t()[self.order], strict=True):
-            found.append(steps.drawn(probability, value))
+        for i in self.order.tolist():
+            found.append(steps.drawn(steps.between(u[:, i], *within[i]), given[:, i]))
             steps.feed(found[-1])
         return torch.stack(found, 1)[:, self.order.argsort()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -36,6 +37,15 @@ class Steps(ABC):
     @abstractmethod
     def feed(self, x: Tensor) -> None:
         """Takes the values of the next column and moves on to the one after it."""
+
+    def between(self, u: Tensor, low: float, high: float) -> Tensor:
+        """Returns probabilities whose quantiles lie in (low, high], from u uniform in (0, 1)."""
+        if low == -math.inf and high == math.inf:
+            return u
+        below = self.cdf(torch.full_like(u, low))
+        above = self.cdf(torch.full_like(u, high))
+        found = below + u * (above - below)
+        return torch.maximum(found, torch.nextafter(below, torch.ones_like(below)))
 
     def drawn(self, u: Tensor, given: Tensor) -> Tensor:
         """Returns the given values, and the values at probabilities u where the given are NaN."""

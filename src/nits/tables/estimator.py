@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from sys import stderr
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ from nits.chunks import slices
 from nits.model.joint import NITS
 from nits.model.reading import Reading
 from nits.model.whitened import Whitened
-from nits.tables import defaults, frames, orders
-from nits.tables.columns import Column
+from nits.tables import defaults, frames, orders, sampling, schema, told
+from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
-from nits.tables.schema import Schema, Support
-from nits.tables.validate import checked_frame, checked_weight
+from nits.tables.schema import Encoded, Kinds, Supports
+from nits.tables.validate import checked_frame, checked_weight, told_of
 from nits.training.fit import fit as train
 from nits.training.recipe import Recipe
-from nits.training.rows import Rows, inside, parted
+from nits.training.rows import Rows, parted
 
 SCORED_AT_ONCE = 8192
 
@@ -32,11 +33,16 @@ SCORED_AT_ONCE = 8192
 class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The exact joint density of a table's columns, or of some of them given the others.
 
-    kinds: Column name → "continuous", "integer" or "categorical", where the guess would be wrong.
-    support: Column name → (low, high), where a column has limits.
+    What each column is, its scale, limits and tails are decided by the likelihood of held-out
+    values (docs/tables.md); columns with nothing to model are set aside, with one notice.
+
+    kinds: Column → "continuous" (without atoms), "integer", "ordered" or "categorical", where the
+        decision is to be overruled; or one kind for all columns of numbers. Columns are named, here
+        and below, by their name or their position.
+    support: Column → (low, high): what lies beyond is impossible.
     pool_below: Categories in fewer rows than this are modelled as one; none by default.
-    context: Names, or positions in an array, of columns that are given and not modelled.
-    order: Names of the modelled columns in the order in which they are modelled, by default that of
+    context: Columns that are given and not modelled.
+    order: The modelled columns in the order in which they are modelled, by default that of
         the table; or "greedy": each next column is the one that those before it predict best.
     hidden, blocks, dropout, learning_rate: Width, depth, dropout and learning rate of the weight
         model; by default they depend on the table's size.
@@ -53,11 +59,11 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(  # noqa: PLR0913 - an estimator's parameters are its interface
         self,
         *,
-        kinds: Mapping[str, str] | None = None,
-        support: Mapping[str, Support] | None = None,
+        kinds: Kinds = None,
+        support: Supports = None,
         pool_below: int = 0,
         context: Sequence[str | int] | None = None,
-        order: Sequence[str] | str | None = None,
+        order: Sequence[str | int] | str | None = None,
         hidden: int | None = None,
         blocks: int | None = None,
         dropout: float | None = None,
@@ -92,23 +98,41 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        context = orders.names_of(self.context, list(frame.columns))
-        if len(context) == len(frame.columns):
-            raise ValueError("context must leave a column to model, but has all; take one out.")
-        schema = Schema.infer(frame, self.kinds, self.support, self.pool_below)
-        self.schema_ = schema.select([name for name in schema.names if name not in context])
-        self.context_schema_ = schema.select(context)
+        self._decide(frame)
         plan = defaults.plan(len(frame), len(self.schema_.columns))
         self.knots_ = plan.knots
-        x, given = self._numbers(frame)
-        self._build(x, given, plan, seed)
+        coded, given = self.schema_.encode(frame), self._given(frame)
+        self._build(coded, given, plan, seed)
+        x = torch.from_numpy(coded.numbers)
         rows = Rows(x, self._context(given), None if weight is None else torch.from_numpy(weight))
         fitted, held_out = parted(len(rows), self.validation_fraction, seed)
         self._train(rows.subset(fitted), rows.subset(held_out), plan, seed)
-        self.held_out_ = self._in_units(rows.subset(held_out), frame.take(held_out.numpy()))
+        self.held_out_ = self._in_units(rows.subset(held_out), coded.log_prob[held_out.numpy()])
         return self
 
-    def _build(self, x: torch.Tensor, given: torch.Tensor, plan: defaults.Plan, seed: int) -> None:
+    def _decide(self, frame: Frame) -> None:
+        """Decides what each column is; sets `schema_`, `context_schema_` and `idle_`."""
+        context = orders.names_of(self.context, list(frame.columns))
+        if len(context) == len(frame.columns):
+            raise ValueError("context must leave a column to model, but has all; take one out.")
+        if self.whiten:
+            decided, self.idle_ = schema.unlimited(frame, self.support)
+        else:
+            decided, self.idle_ = schema.infer(frame, self.kinds, self.support, self.pool_below)
+        self.columns_ = list(frame.columns)
+        self.names_ = [name for name in frame.columns if name not in context]
+        self.schema_ = decided.select([name for name in decided.names if name not in context])
+        self.context_schema_ = decided.select([n for n in context if n not in self.idle_.columns])
+        if not self.schema_.columns:
+            raise ValueError(
+                f"a column must be left to model, but there is none; {self.idle_.notice()}"
+            )
+        told_of(self.idle_.notice())
+        if self.verbose:
+            lines = told.lines(self.schema_, self.context_schema_, self.idle_)
+            print(*lines, sep="\n", file=stderr)
+
+    def _build(self, coded: Encoded, given: torch.Tensor, plan: defaults.Plan, seed: int) -> None:
         heads = [column.head(tuple(self.pnn), plan.knots) for column in self.schema_.columns]
         read = [column.head(tuple(self.pnn), plan.knots) for column in self.context_schema_.columns]
         with torch.random.fork_rng(devices=[]):
@@ -119,7 +143,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 blocks=plan.blocks if self.blocks is None else self.blocks,
                 dropout=plan.dropout if self.dropout is None else self.dropout,
                 context=sum(head.inputs for head in read),
-                order=orders.positions(self.order, self.schema_.names, x.numpy()),
+                order=orders.positions(self.order, self.schema_.names, coded.numbers),
             )
         self.model_ = Whitened(density) if self.whiten else density
         self.context_reading_ = Reading(read) if read else None
@@ -127,12 +151,10 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             self.context_reading_.start_at(given.t())
 
     def _train(self, rows: Rows, held_out: Rows, plan: defaults.Plan, seed: int) -> None:
-        missing = any(head.optional for head in self.model_.heads)
         recipe = Recipe(
             batch_size=plan.batch_size,
             learning_rate=self.learning_rate or plan.learning_rate,
             optimizer=plan.optimizer,
-            hide=0.1 if missing else 0.0,
         )
         steps = self.max_steps if self.max_steps or self.max_minutes else plan.steps
         self.history_ = train(
@@ -148,26 +170,20 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             progress=self.verbose,
         ).to_dict()
 
-    def _in_units(self, held_out: Rows, frame: Frame) -> float | None:
+    def _in_units(self, held_out: Rows, log_prob: NDArray[np.float64]) -> float | None:
         """Returns the mean log-density of held-out rows in the units of `score_samples`, or None.
 
-        It is weighted if the rows are; rows outside the support, at −inf, are left out.
+        It is weighted if the rows are.
         """
         if not len(held_out):
             return None
-        numbers = torch.as_tensor(held_out.x).double().numpy()
-        units = (self.schema_.log_measure(numbers) + self.schema_.log_share(frame)).sum(1)
-        counted = inside(self.model_, held_out).double()
-        if held_out.weight is not None:
-            counted *= torch.as_tensor(held_out.weight)
-        mean = np.average(units, weights=counted.numpy())
+        weight = None if held_out.weight is None else np.asarray(held_out.weight, np.float64)
+        mean = np.average(log_prob.sum(1), weights=weight)
         return float(self.history_["final_validation"] + mean)
 
-    def _numbers(self, frame: Frame) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the numbers of the modelled columns and of the given ones, in float32."""
-        parts = (self.schema_.encode(frame), self.context_schema_.encode(frame))
-        modelled, given = (torch.from_numpy(part.astype(np.float32)) for part in parts)
-        return modelled, given
+    def _given(self, frame: Frame) -> torch.Tensor:
+        """Returns the numbers of the columns that are given."""
+        return torch.from_numpy(self.context_schema_.encode(frame).numbers)
 
     def _context(self, given: torch.Tensor) -> torch.Tensor | None:
         if self.context_reading_ is None:
@@ -178,19 +194,27 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def score_samples(self, X: Any, per_column: bool = False) -> NDArray[np.float64]:
         """Returns the log-density of each row in nats, shape (N,), or of each column, shape (N, D).
 
-        Densities are in the table's units for continuous columns, probabilities for the others.
-        Missing values are left out of a row's density; a row outside the support has −inf.
+        Densities are in the table's units for continuous columns, probabilities for the others. A
+        missing value has the probability of a hole. What was never seen has a small probability
+        (docs/tables.md; `unseen` counts it), what `support` rules out −inf.
         """
         check_is_fitted(self)
         frame = checked_frame(self, X, reset=False)
-        x, given = self._numbers(frame)
+        for name, count in self.idle_.changed(frame).items():
+            told_of(f"column {name!r} was constant in training, but differs in {count} rows here.")
+        coded, given = self.schema_.encode(frame), self._given(frame)
+        x = torch.from_numpy(coded.numbers)
         parts = []
         with torch.no_grad():
             for rows in slices(len(x), SCORED_AT_ONCE):
                 parts.append(self.model_.log_prob_per_column(x[rows], self._context(given[rows])))
-        units = self.schema_.log_measure(x.double().numpy()) + self.schema_.log_share(frame)
-        shares = torch.cat(parts).double().numpy() + units
+        shares = coded.units(torch.cat(parts).double().numpy())
         return shares if per_column else shares.sum(1)
+
+    def unseen(self, X: Any) -> NDArray[np.bool_]:
+        """Returns which entries were never seen in training, though they could be, shape (N, D)."""
+        check_is_fitted(self)
+        return self.schema_.encode(checked_frame(self, X, reset=False)).unseen
 
     def score(self, X: Any, y: Any = None) -> float:
         """Returns the mean log-density of the rows."""
@@ -201,88 +225,54 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         n_samples: int = 1,
         random_state: int | np.random.RandomState | None = None,
         given: Any = None,
+        complete: bool = False,
     ) -> Any:
-        """Draws rows, as a table of the type that the model was fitted on.
+        """Draws rows, as a table of the type that the model was fitted on, with holes as it had.
 
         given: Values of leading columns, {name: value}; or, for a model with a context, a table
             of the context's columns, for each row of which n_samples rows are drawn.
+        complete: Whether each value is drawn given that it is not missing, so there are no holes.
         """
         check_is_fitted(self)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
-        context, kept = self._conditions(n_samples, given)
-        count = n_samples if context is None else len(context)
-        numbers = self.model_.sample(count, context, seed, given=kept).double().numpy()
-        columns = self.schema_.decode(numbers)
-        if kept is not None:  # exact to the last digit, which float32 would lose
-            columns |= {name: np.full_like(columns[name], value) for name, value in given.items()}
-        dtypes = [column.dtype for column in self.schema_.columns]
-        return frames.write(columns, dtypes, self.schema_.form)
-
-    def _conditions(self, n: int, given: Any) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        """Returns the context, a row per sample, or the values to keep."""
-        if self.context_reading_ is not None:
-            if given is None:
-                raise ValueError(
-                    f"this model needs the columns {', '.join(self.context_schema_.names)}; "
-                    "pass a table with them as given=."
-                )
-            numbers = self.context_schema_.encode(frames.read(given)).astype(np.float32)
-            return self._context(torch.from_numpy(numbers).repeat_interleave(n, 0)), None
-        if given is None:
-            return None, None
-        kept = torch.full((len(self.schema_.columns),), torch.nan)
-        for name, value in given.items():
-            position = orders.position(name, self.schema_.names)
-            column = self.schema_.columns[position]
-            kept[position] = float(column.encode(frames.plain(np.array([value])))[0])
-        return None, kept
+        return sampling.drawn(self, n_samples, seed, given, complete)
 
     def predict_quantiles(
         self, X: Any, levels: Sequence[float] = (0.05, 0.5, 0.95)
     ) -> NDArray[Any]:
-        """Returns quantiles of the modelled column given each row of X, shape (N, len(levels))."""
-        column, conditional = self._conditional(X)
-        u = torch.tensor(list(levels)).unsqueeze(1).expand(-1, *conditional.batch_shape)
-        with torch.no_grad():
-            found = conditional.icdf(u).double().numpy()
-        return np.stack([column.decode(row) for row in found], 1)
+        """Returns quantiles of the modelled column given each row of X, shape (N, len(levels)).
 
-    def predict_mean(self, X: Any) -> NDArray[np.float64]:
-        """Returns the mean of the modelled column given each row of X, shape (N,).
+        They are those of known values: holes have no place among them.
+        """
+        return self._conditional(X).quantiles(levels)
+
+    def predict_mean(self, X: Any) -> NDArray[Any]:
+        """Returns the mean of the modelled column given each row of X, shape (N,); a time of times.
 
         It is the mean of 1,000 quantiles at evenly spaced levels; a category has no mean.
         """
-        column, conditional = self._conditional(X)
-        if column.kind == "categorical":
-            raise ValueError(f"column {column.name!r} is categorical, so it has no mean.")
-        u = ((torch.arange(1000) + 0.5) / 1000).unsqueeze(1).expand(-1, *conditional.batch_shape)
-        with torch.no_grad():
-            found = conditional.icdf(u).double().numpy()
-        mean: NDArray[np.float64] = (
-            np.stack([column.decode(row) for row in found]).astype(np.float64).mean(0)
-        )
-        return mean
+        return self._conditional(X).mean()
 
     def cdf(self, X: Any) -> NDArray[np.float64]:
-        """Returns, for each row of X, the probability of a modelled value at most as large."""
-        column, conditional = self._conditional(X)
-        values = column.encode(frames.read(X).columns[column.name])
-        with torch.no_grad():
-            found: torch.Tensor = conditional.cdf(torch.from_numpy(values.astype(np.float32)))
-        return found.double().numpy()
+        """Returns, for each row of X, the probability of a known value at most as large.
 
-    def _conditional(self, X: Any) -> tuple[Column, Any]:
-        """Returns the one modelled column and its distribution given each row."""
+        It is NaN for missing values.
+        """
+        conditional = self._conditional(X)
+        return conditional.cdf(frames.read(X).columns[conditional.column.name])
+
+    def _conditional(self, X: Any) -> Conditional:
+        """Returns the distribution of the one modelled column given each row."""
         check_is_fitted(self)
         if len(self.schema_.columns) != 1:
             raise ValueError(
                 f"one column must be modelled for this, but {len(self.schema_.columns)} are; "
                 "name the others in context=."
             )
-        given = torch.from_numpy(self.context_schema_.encode(frames.read(X)).astype(np.float32))
+        given = self._given(frames.read(X))
         with torch.no_grad():
             found = self.model_.conditionals(torch.zeros(len(given), 1), self._context(given))[0]
-        return self.schema_.columns[0], found
+        return Conditional(self.schema_.columns[0], found)
 
     def save(self, path: str | Path) -> None:
         """Writes the model to one file; `nits.load` reads it."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from nits.model import storage
 from nits.model.joint import NITS
 from nits.model.reading import Reading
 from nits.model.whitened import Whitened
+from nits.tables import schema
 from nits.tables.estimator import NITSDensity
+from nits.tables.idle import Idle
 from nits.tables.schema import Schema
 
 
@@ -37,11 +40,11 @@ def description(estimator: Any) -> dict[str, Any]:
     weights = density.weights
     return {
         "nits": nits.__version__,
-        "parameters": {
-            name: value for name, value in estimator.get_params().items() if _is_json(value)
-        },
+        "parameters": _parameters(estimator),
         "schema": estimator.schema_.to_dict(),
         "context": estimator.context_schema_.to_dict(),
+        "idle": estimator.idle_.to_dict(),
+        "names": estimator.names_,
         "features": _features(estimator),
         "model": {
             "hidden": len(weights.ranks),
@@ -55,6 +58,15 @@ def description(estimator: Any) -> dict[str, Any]:
         "training": estimator.history_,
         "held_out": estimator.held_out_,
     }
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    """Returns the parameters that JSON can hold; columns in them by name."""
+    found = dict(estimator.get_params())
+    for key in ("kinds", "support"):
+        if isinstance(found[key], Mapping):
+            found[key] = schema.by_name(found[key], [*estimator.columns_])
+    return {name: value for name, value in found.items() if _is_json(value)}
 
 
 def _features(estimator: Any) -> dict[str, Any]:
@@ -78,6 +90,8 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     estimator = NITSDensity(**parameters)
     estimator.schema_ = Schema.from_dict(about["schema"])
     estimator.context_schema_ = Schema.from_dict(about["context"])
+    estimator.idle_ = Idle.from_dict(about.get("idle", []))
+    estimator.names_ = about.get("names", estimator.schema_.names)
     estimator.knots_ = about["model"]["knots"]
     estimator.history_ = about["training"]
     estimator.held_out_ = about["held_out"]

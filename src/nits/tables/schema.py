@@ -1,44 +1,59 @@
-"""What a table's columns are: guessed from the training rows, unless the user says."""
+"""What a table's columns are: decided by evidence from the training rows, unless the user says."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nits import checks
-from nits.tables.columns import Column, Levels, Real, Whole, from_dict
+from nits.tables import orders
+from nits.tables.columns import Coded, Column, build, from_dict
+from nits.tables.columns.column import LOWER, UPPER
+from nits.tables.evidence import choice
 from nits.tables.frames import Frame, Values
-
-ATOM = 0.01
-"""Share of the rows from which a value of a real column counts as an atom."""
-
-REPEATED = 3.0
-"""Rows per distinct value from which decimals on a grid count as multiples of a step."""
-
-MOST_LEVELS = 1000
-"""The most categories that a column may have; with more it is taken for an identifier."""
-
-MOST_STEPS = 2**22
-"""The most steps between the least and the greatest multiple; float32 can tell more apart."""
-
-MOST_ATOMS = 16
-
-LOOKED_AT = 2_000_000
-"""Rows that the guess is based on, evenly spaced, if there are more."""
-
-NAMED = "named by the user"
-"""The reason for a kind that is not guessed."""
+from nits.tables.idle import Idle
 
 Support = tuple[float, float]
+Kinds = Mapping[str | int, str] | str | None
+Supports = Mapping[str | int, Support] | None
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A table as numbers, each of shape (N, D): see `Coded`."""
+
+    numbers: NDArray[np.float32]
+    log_prob: NDArray[np.float64]
+    fixed: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, rows: int, columns: int) -> Encoded:
+        """Returns a table to put columns into."""
+        shape = (rows, columns)
+        return cls(
+            np.empty(shape, np.float32),
+            np.empty(shape),
+            np.empty(shape, bool),
+            np.empty(shape, bool),
+        )
+
+    def put(self, i: int, coded: Coded) -> None:
+        """Puts a column in its place."""
+        self.numbers[:, i], self.log_prob[:, i] = coded.numbers, coded.log_prob
+        self.fixed[:, i], self.unseen[:, i] = coded.fixed, coded.unseen
+
+    def units(self, model: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns each entry's log-probability from that of the model, in the table's units."""
+        return np.where(self.fixed, self.log_prob, model + self.log_prob)
 
 
 class Schema:
-    """The columns of a table, in the order in which it has them."""
+    """The columns of a table that are modelled, in the order in which it has them."""
 
     def __init__(self, columns: Sequence[Column], form: str) -> None:
         self.columns = tuple(columns)
@@ -49,73 +64,68 @@ class Schema:
         """The columns' names."""
         return [column.name for column in self.columns]
 
-    @classmethod
-    def infer(
-        cls,
-        frame: Frame,
-        kinds: Mapping[str, str] | None = None,
-        support: Mapping[str, Support] | None = None,
-        pool_below: int = 0,
-    ) -> Schema:
-        """Guesses what each column is.
-
-        kinds: "continuous", "integer" or "categorical" for columns where the guess would be wrong.
-        support: (low, high) for columns that have limits; either may be infinite.
-        pool_below: Categories in fewer rows than this are modelled as one.
-        """
-        kinds = dict(kinds or {})
-        support = dict(support or {})
-        for ends in support.values():
-            checks.ends(*ends)
-        _refuse_unknown(kinds, support, frame)
-        found = [
-            guess(name, values, kinds.get(name), support.get(name), pool_below)
-            for name, values in frame.columns.items()
-        ]
-        return cls(found, frame.form)
-
     def select(self, names: Sequence[str]) -> Schema:
         """Returns the schema of some of the columns."""
-        by_name = {column.name: column for column in self.columns}
-        return Schema([by_name[name] for name in names], self.form)
+        named = {column.name: column for column in self.columns}
+        return Schema([named[name] for name in names], self.form)
 
-    def encode(self, frame: Frame) -> NDArray[np.float64]:
-        """Returns a table's values as numbers, shape (N, D); its columns may be in any order."""
-        missing = [name for name in self.names if name not in frame.columns]
-        if missing and frame.form == "numpy":
+    def encode(self, frame: Frame) -> Encoded:
+        """Returns a table's values as numbers; its columns may be in any order, and be more."""
+        self._refuse_lacking(frame)
+        found = Encoded.empty(len(frame), len(self.columns))
+        for i, column in enumerate(self.columns):
+            found.put(i, column.encode(frame.columns[column.name]))
+        return found
+
+    def _refuse_lacking(self, frame: Frame) -> None:
+        lacking = [name for name in self.names if name not in frame.columns]
+        if lacking and frame.form == "numpy":
             raise ValueError(
                 f"X has {len(frame.columns)} features, "
                 f"but this model was fitted on {len(self.columns)}."
             )
-        if missing:
+        if lacking:
             raise ValueError(
-                f"the table must have the column {missing[0]!r}, "
+                f"the table must have the column {lacking[0]!r}, "
                 f"but has {', '.join(frame.columns)}; add it."
             )
-        parts = [column.encode(frame.columns[column.name]) for column in self.columns]
-        for column, part in zip(self.columns, parts, strict=True):
-            if not column.optional and np.isnan(part).any():
-                raise ValueError(
-                    f"column {column.name!r} has {int(np.isnan(part).sum())} missing values, "
-                    "but had none in training; fill them, or train on rows that have some."
-                )
-        return np.stack(parts, 1) if parts else np.empty((len(frame), 0))
 
-    def decode(self, numbers: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Returns the values that numbers, shape (N, D), stand for."""
-        return {c.name: c.decode(part) for c, part in zip(self.columns, numbers.T, strict=True)}
+    def drawn_ends(self, n: int, source: np.random.Generator) -> NDArray[np.float32]:
+        """Draws which entries of n rows lie beyond the training values, shape (n, D).
 
-    def log_measure(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns what to add to log-densities to have them in the user's units, shape (N, D)."""
-        return np.stack(
-            [c.log_measure(part) for c, part in zip(self.columns, numbers.T, strict=True)], 1
-        )
+        Returns the numbers of the ends that they lie beyond, and NaN for all others.
+        """
+        found = np.full((n, len(self.columns)), np.nan, np.float32)
+        for i, column in enumerate(self.columns):
+            lower, upper = column.beyond
+            u = source.random(n) * (1 - column.unseen)
+            for side, at in ((LOWER, u < lower), (UPPER, (u >= lower) & (u < lower + upper))):
+                if at.any():
+                    found[at, i] = column.end(side)
+        return found
 
-    def log_share(self, frame: Frame) -> NDArray[np.float64]:
-        """Returns what to add to log-densities for shares of pools, shape (N, D)."""
-        return np.stack(
-            [column.log_share(frame.columns[column.name]) for column in self.columns], 1
-        )
+    def known(self) -> list[tuple[float, float]]:
+        """Returns low and high of each column: numbers of values are in (low, high], holes not."""
+        return [column.within for column in self.columns]
+
+    def decode(
+        self, numbers: NDArray[np.float32], ends: NDArray[np.float32], source: np.random.Generator
+    ) -> dict[str, Values]:
+        """Returns the values that numbers, shape (N, D), stand for.
+
+        ends: What `drawn_ends` drew; such entries become values beyond those ends.
+        """
+        found = {}
+        for i, column in enumerate(self.columns):
+            values = column.decode(numbers[:, i].astype(np.float64), source)
+            if sum(column.beyond):
+                for side in (LOWER, UPPER):
+                    at = ends[:, i] == np.float32(column.end(side))
+                    if at.any():
+                        array = column.drawn_beyond(side, source.random(int(at.sum())))
+                        values = values.replaced(at, array)
+            found[column.name] = values
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields in a form that JSON can hold."""
@@ -127,154 +137,70 @@ class Schema:
         return cls([from_dict(column) for column in record["columns"]], record["form"])
 
 
-def _refuse_unknown(kinds: dict[str, str], support: dict[str, Support], frame: Frame) -> None:
-    for name in (*kinds, *support):
-        if name not in frame.columns:
-            raise ValueError(
-                f"there is no column {name!r} among {', '.join(frame.columns)}; check the spelling."
-            )
-    for name, kind in kinds.items():
-        if kind not in ("continuous", "integer", "categorical"):
-            raise ValueError(
-                f"the kind of {name!r} must be continuous, integer or categorical, but is {kind!r}."
-            )
-
-
-def guess(
-    name: str,
-    values: Values,
-    kind: str | None = None,
-    support: Support | None = None,
+def infer(
+    frame: Frame,
+    kinds: Kinds = None,
+    support: Supports = None,
     pool_below: int = 0,
-) -> Column:
-    """Returns the column that has these values, of the kind named by the user or guessed."""
-    optional = bool(values.missing.any())
-    known = values.known
-    if not len(known):
-        raise ValueError(f"column {name!r} must have values, but all are missing; drop it.")
-    if known.dtype.kind == "f" and not np.isfinite(known).all():
-        count = int((~np.isfinite(known)).sum())
-        raise ValueError(
-            f"column {name!r} has {count} infinite values; drop those rows, or make them missing."
-        )
-    common = (name, values.dtype, optional)
-    if kind == "categorical" or (kind is None and known.dtype.kind in "Ob"):
-        reason = "strings or booleans" if kind is None else NAMED
-        return _levels(common, known, reason, pool_below)
-    if known.dtype.kind == "O":
-        raise ValueError(
-            f"column {name!r} must be categorical, since it holds strings, but was named {kind}; "
-            "leave its kind out."
-        )
-    return _numeric(common, known, kind, support)
+) -> tuple[Schema, Idle]:
+    """Returns what each column is, and the columns that hold nothing to model.
 
-
-def _levels(
-    common: tuple[str, str, bool], known: NDArray[Any], reason: str, pool_below: int
-) -> Column:
-    counts = Counter(known.tolist())
-    rare = sorted(level for level, count in counts.items() if count < pool_below)
-    if len(rare) > 1:
-        levels = sorted(set(counts) - set(rare))
-        total = sum(counts[level] for level in rare)
-        _refuse_levels(common[0], [*levels, rare])
-        shares = tuple(counts[level] / total for level in rare)
-        return Levels(
-            *common, f"{reason}; {len(rare)} rare ones pooled", tuple(levels), tuple(rare), shares
-        )
-    _refuse_levels(common[0], sorted(counts))
-    return Levels(*common, reason, tuple(sorted(counts)))
-
-
-def _refuse_levels(name: str, levels: list[Any]) -> None:
-    if len(levels) < 2:
-        raise ValueError(
-            f"column {name!r} is constant at {levels[0]!r}; there is nothing to model, drop it."
-        )
-    if len(levels) > MOST_LEVELS:
-        raise ValueError(
-            f"column {name!r} has {len(levels)} different values, more than {MOST_LEVELS}, "
-            "as identifiers do; drop it, or pool rare ones with pool_below."
-        )
-
-
-def _numeric(
-    common: tuple[str, str, bool], known: NDArray[Any], kind: str | None, support: Support | None
-) -> Column:
-    time = known.dtype.kind == "M"
-    x = known.astype("datetime64[ns]").astype(np.int64) / 1e9 if time else known.astype(np.float64)
-    distinct, counts = np.unique(x[:: max(1, len(x) // LOOKED_AT)], return_counts=True)
-    if len(distinct) == 1 and bool((x == x[0]).all()):
-        raise ValueError(
-            f"column {common[0]!r} is constant at {x[0]:g}; there is nothing to model, drop it."
-        )
-    step = 1.0 if known.dtype.kind in "iu" else _step(distinct, counts)
-    fits = step is not None and (x.max() - x.min()) / step < MOST_STEPS
-    if kind == "integer" and not fits:
-        raise ValueError(
-            f"column {common[0]!r} must hold multiples of one step to be integer, but does not; "
-            "leave its kind out."
-        )
-    if kind != "continuous" and step is not None and fits:
-        reason = "integers" if step == 1 else f"multiples of {step:g}"
-        return _whole(common, x, step, support, reason if kind is None else NAMED)
-    return _real(common, x, support, (distinct, counts), "real numbers" if kind is None else NAMED)
-
-
-def _step(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> float | None:
-    """Returns the power of ten that divides all values, if they repeat as rounded values do."""
-    if counts.sum() < REPEATED * len(distinct):
-        return None
-    for digits in range(7):
-        scaled = distinct * 10.0**digits
-        if np.all(np.abs(scaled - np.round(scaled)) <= 1e-6 * np.maximum(1, np.abs(scaled))):
-            return float(10.0**-digits)
-    return None
-
-
-def _whole(
-    common: tuple[str, str, bool],
-    x: NDArray[np.float64],
-    step: float,
-    support: Support | None,
-    reason: str,
-) -> Column:
-    low, high = support or (-math.inf, math.inf)
-    origin = float(np.round(np.median(x) / step) * step)
-    least, greatest = (
-        end if math.isinf(end) else round((end - origin) / step) for end in (low, high)
-    )
-    return Whole(*common, reason, step, origin, least, greatest, max(1.0, deviation(x) / step))
-
-
-def _real(
-    common: tuple[str, str, bool],
-    x: NDArray[np.float64],
-    support: Support | None,
-    seen: tuple[NDArray[np.float64], NDArray[np.int64]],
-    reason: str,
-) -> Column:
-    low, high = support or (-math.inf, math.inf)
-    distinct, counts = seen
-    large = counts > ATOM * counts.sum()
-    atoms = distinct[large][np.argsort(-counts[large])][:MOST_ATOMS]
-    if len(atoms):
-        share = counts[large].sum() / counts.sum()
-        reason += (
-            f"; {len(atoms)} values in {share:.0%} of the rows have probabilities of their own"
-        )
-    return Real(
-        *common, reason, low, high, float(np.median(x)), deviation(x), tuple(sorted(atoms.tolist()))
-    )
-
-
-def deviation(x: NDArray[np.float64]) -> float:
-    """Returns a robust standard deviation: that of a Gaussian with the same interquartile range.
-
-    Where it is zero, the standard deviation is taken; where that is zero too, one.
+    kinds: "continuous", "integer", "ordered" or "categorical" by name or position, or one kind for
+        all columns of numbers.
+    support: (low, high) by name or position; either may be infinite.
+    pool_below: Categories in fewer rows than this are modelled as one.
     """
-    low, high = np.quantile(x, (0.25, 0.75))
-    for width in (float(high - low) / 1.349, float(np.std(x))):
-        if width > 1e-9 * max(1.0, float(np.abs(x).max())):
-            return width
-    return 1.0
+    names = list(frame.columns)
+    wanted, limits = _wanted(kinds, frame), by_name(support, names)
+    for ends in limits.values():
+        checks.ends(*ends)
+    idle = Idle.of(frame, [*wanted, *limits] if not isinstance(kinds, str) else [*limits])
+    found = [
+        build.column(name, values, wanted.get(name), limits.get(name), pool_below)
+        for name, values in frame.columns.items()
+        if name not in idle.columns
+    ]
+    return Schema(found, frame.form), idle
+
+
+def unlimited(frame: Frame, support: Supports = None) -> tuple[Schema, Idle]:
+    """Returns columns of real numbers without limits, which may be mapped linearly."""
+    if support:
+        raise ValueError(
+            "whitened columns must be real ones without limits, atoms or missing values, but "
+            "support= names limits; turn whitening off."
+        )
+    idle = Idle.of(frame, [])
+    named = [(name, v) for name, v in frame.columns.items() if name not in idle.columns]
+    return Schema([build.unlimited(name, values) for name, values in named], frame.form), idle
+
+
+def by_name(given: Mapping[str | int, Any] | None, names: list[str]) -> dict[str, Any]:
+    """Returns what is given for columns, by name or position, by name."""
+    return {names[orders.position(key, names)]: value for key, value in (given or {}).items()}
+
+
+def _wanted(kinds: Kinds, frame: Frame) -> dict[str, str]:
+    """Returns the kinds that the user wants, by name."""
+    if isinstance(kinds, str):
+        _refuse_kind("every column", kinds)
+        numeric = [name for name, v in frame.columns.items() if v.array.dtype.kind in "fiumM"]
+        return dict.fromkeys(numeric, kinds)
+    found = by_name(kinds, list(frame.columns))
+    for name, kind in found.items():
+        _refuse_kind(repr(name), kind)
+        if kind in ("continuous", "integer") and frame.columns[name].array.dtype.kind in "OUb":
+            raise ValueError(
+                f"column {name!r} must be categorical, since it holds "
+                f"{'booleans' if frame.columns[name].array.dtype.kind == 'b' else 'strings'}, "
+                f"but was named {kind}; leave its kind out."
+            )
+    return found
+
+
+def _refuse_kind(which: str, kind: str) -> None:
+    if kind not in choice.KINDS:
+        known = ", ".join(choice.KINDS[:-1])
+        raise ValueError(
+            f"the kind of {which} must be {known} or {choice.KINDS[-1]}, but is {kind!r}."
+        )

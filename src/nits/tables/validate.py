@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
+from sklearn.utils.validation import validate_data
 
 from nits.tables import frames
 from nits.tables.frames import Frame
@@ -23,10 +24,7 @@ def checked_frame(estimator: Any, X: Any, *, reset: bool) -> Frame:
     """
     if _is_table(X):
         frame = frames.read(X)
-        if frame.form in ("pandas", "polars") and not isinstance(X, dict):
-            _check_feature_names(estimator, X, reset=reset)
-            _check_n_features(estimator, X, reset=reset)
-        elif reset:  # later tables may have other columns besides: these are found by name
+        if reset:  # later tables may have them in another order, and others besides
             estimator.n_features_in_ = len(frame.columns)
             estimator.feature_names_in_ = np.array(list(frame.columns), dtype=object)
         _refuse_few(frame, LEAST_ROWS if reset else 1)
@@ -54,6 +52,16 @@ def _refuse_few(frame: Frame, least: int) -> None:
         raise ValueError(
             f"Found array with {len(frame)} sample(s) while a minimum of {least} is required."
         )
+
+
+class TableWarning(UserWarning):
+    """A notice about a table: what was set aside, or differs from the training table."""
+
+
+def told_of(notice: str) -> None:
+    """Gives a notice as a warning, if there is one."""
+    if notice:
+        warnings.warn(notice, TableWarning, stacklevel=4)
 
 
 def checked_weight(weight: Any, rows: int) -> NDArray[np.float32] | None:

@@ -7,6 +7,7 @@ import argparse
 from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
+from nits.tables import told
 
 
 def run(args: argparse.Namespace) -> int:
@@ -16,12 +17,8 @@ def run(args: argparse.Namespace) -> int:
         return images.info(args, model)
     weights = sum(p.numel() for p in model.model_.parameters())
     print(f"{args.model}: a density of {len(model.schema_.columns)} columns, {weights:,} weights")
-    width = max(len(name) for name in (*model.schema_.names, *model.context_schema_.names))
-    for column in model.schema_.columns:
-        missing = ", with missing values" if column.optional else ""
-        print(f"  {column.name:{width}}  {column.kind:11}  {column.reason}{missing}")
-    for column in model.context_schema_.columns:
-        print(f"  {column.name:{width}}  given        {column.kind}")
+    for line in told.lines(model.schema_, model.context_schema_, model.idle_):
+        print(line)
     history = model.history_
     if history["validation"]:
         print("training: seconds, validation nats (in the model's units)")

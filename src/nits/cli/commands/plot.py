@@ -32,22 +32,21 @@ def run(args: argparse.Namespace) -> int:
     table = files.read_table(args.table, arrow_types(model))
     some = np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int)
     frame = frames.read(table.take(some))
-    numbers = model.schema_.encode(frame)
-    real = {name: values.known for name, values in frame.columns.items()}
-    drawn = model.schema_.decode(
-        model.model_.sample(len(some), generator=args.seed).double().numpy()
-    )
-    u = _uniform(model, numbers, args.seed)
-    paired = {
-        name: model.schema_.columns[i].decode(numbers[:, i])
-        for i, name in enumerate(model.schema_.names)
-        if model.schema_.columns[i].kind != "categorical"
-    }
+    drawn = frames.read(model.sample(len(some), random_state=args.seed)).columns
+    u = _uniform(model, model.schema_.encode(frame).numbers, args.seed)
+    known = [
+        {name: values.known for name, values in columns.items()}
+        for columns in (frame.columns, drawn)
+    ]
+    paired = [
+        {name: plots.with_gaps(values) for name, values in columns.items()}
+        for columns in (frame.columns, drawn)
+    ]
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     figures = {
-        "marginals": plots.marginals(model.schema_, real, drawn),
-        "pairs": plots.pairs(model.schema_, paired, drawn),
+        "marginals": plots.marginals(model.schema_, *known),
+        "pairs": plots.pairs(model.schema_, *paired),
         "training": plots.training(model.history_),
         "calibration": plots.calibration(model.schema_.names, u),
     }
@@ -55,14 +54,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _uniform(model: Any, numbers: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+def _uniform(model: Any, numbers: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
     """Returns conditional probabilities; where an entry has mass, a random point of the jump."""
-    x = torch.from_numpy(numbers.astype(np.float32))
+    x = torch.from_numpy(numbers)
     with torch.no_grad():
         middle = model.model_.to_uniform(x).double().numpy()
         mass = model.model_.log_prob_per_column(x).double().exp().numpy()
-    columns = zip(model.schema_.columns, numbers.T, strict=True)
-    steps = mass * np.stack([column.has_mass(part) for column, part in columns], 1)
+    pairs = zip(model.model_.heads, x.t(), strict=True)
+    steps = mass * torch.stack([head.has_mass(part) for head, part in pairs], 1).numpy()
     found: NDArray[np.float64] = middle + steps * (
         np.random.default_rng(seed).random(x.shape) - 0.5
     )

@@ -31,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
         for start in range(0, args.rows, AT_ONCE):
             count = min(AT_ONCE, args.rows - start)
             state = int(seed.spawn(1)[0].generate_state(1)[0] % (2**31))
-            writer.write(_arrow(model.sample(count, random_state=state, given=given)))
+            table = model.sample(count, random_state=state, given=given, complete=args.complete)
+            writer.write(_arrow(table))
             counter.add(count)
     return 0
 
@@ -55,6 +56,11 @@ def _given(model: Any, pairs: list[tuple[str, str]]) -> Any:
 
 
 def _value(column: Any, text: str) -> Any:
+    """Returns the value that a text spells in a column."""
+    if getattr(column, "unit", None) is not None:
+        return np.datetime64(text)
+    if column.facts.ordered:
+        return text
     if column.kind != "categorical":
         return float(text)
     by_name = {str(level): level for level in column.levels}

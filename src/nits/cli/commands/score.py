@@ -25,10 +25,11 @@ def run(args: argparse.Namespace) -> int:
     types = arrow_types(model)
     total = 0.0
     rows = 0
-    outside = 0
+    outside = unseen = 0
     with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
         for table in files.batches(args.table, types):
             shares = model.score_samples(table, per_column=True)
+            unseen += int(model.unseen(table).any(1).sum())
             value = shares.sum(1)
             writer.write(_scores(value, shares if args.per_column else None, model.schema_.names))
             inside = value[value != -math.inf]
@@ -41,25 +42,15 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         mean = total / max(1, rows - outside)
         aside = f", {outside} rows outside the support" if outside else ""
-        print(f"{rows} rows, {mean:.4f} nats per row{aside}", file=sys.stderr)
+        new = f", {unseen} rows with something never seen in training" if unseen else ""
+        print(f"{rows} rows, {mean:.4f} nats per row{aside}{new}", file=sys.stderr)
     return 0
 
 
 def arrow_types(model: Any) -> dict[str, pyarrow.DataType]:
     """Returns the types to read a file's columns in, so that all batches have the same ones."""
-    found = {}
-    for column in (*model.schema_.columns, *model.context_schema_.columns):
-        if column.kind == "categorical":
-            boolean = isinstance(column.levels[0], bool)
-            string = isinstance(column.levels[0], str)
-            found[column.name] = (
-                pyarrow.bool_() if boolean else pyarrow.string() if string else pyarrow.float64()
-            )
-        elif column.dtype.startswith(("datetime", "timestamp", "date")):
-            found[column.name] = pyarrow.timestamp("ns")
-        else:
-            found[column.name] = pyarrow.float64()
-    return found
+    columns = (*model.schema_.columns, *model.context_schema_.columns)
+    return files.types_of({column.name: column.dtype for column in columns})
 
 
 def _scores(value: Any, shares: Any, names: list[str]) -> pyarrow.Table:

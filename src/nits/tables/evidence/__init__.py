@@ -2,6 +2,5 @@
 
 `choice.decide` lets categories, ordered values, even grids and real numbers compete on one base
 measure, with the scale and the atoms that suit each. `aside.find` names columns that hold nothing
-to model. A `Decision` says what won, where limits and tails are, and why. It imports no other room;
-`nits.tables.schema` does not ask it yet.
+to model. A `Decision` says what won, where limits and tails are, and why. It imports no other room.
 """

@@ -47,14 +47,19 @@ class Empty(Aside):
 
 @dataclass(frozen=True)
 class Constant(Aside):
-    """A column with one value, times as nanoseconds."""
+    """A column with one value.
+
+    dtype: NumPy's type of a time or a duration, whose value is an integer; None for others.
+    """
 
     value: Any
+    dtype: str | None = None
 
     @property
     def reason(self) -> str:
         """A few words."""
-        return f"constant at {self.value!r}"
+        shown = np.array(self.value).astype(self.dtype) if self.dtype else repr(self.value)
+        return f"constant at {shown}"
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,8 @@ def find(known: NDArray[Any], name: str = "") -> Aside | None:
         return Empty()
     values = grids.integers(known)
     if bool((values == values[0]).all()):
-        return Constant(values[0].item() if isinstance(values[0], np.generic) else values[0])
+        value = values[0].item() if isinstance(values[0], np.generic) else values[0]
+        return Constant(value, str(known.dtype) if known.dtype.kind in "mM" else None)
     if known.dtype.kind in "OUS":
         return _string(values)
     return _number(values, bool(SAVED.fullmatch(name))) if known.dtype.kind in "iuf" else None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits.tables.evidence.smooth import UNITS
-from nits.tables.evidence.views import Counts, Numbers, Places, View
+from nits.tables.evidence.views import FARTHEST, Counts, Numbers, Places, View
 
 Mask = NDArray[np.bool_]
 
@@ -99,7 +99,7 @@ class _Search:
         own = np.where(atoms, self.counts, 0)[at] / n
         with np.errstate(divide="ignore"):
             log = np.logaddexp(np.log(own), math.log(rest / n) + self.view.log_prob(model, at))
-        return float(weight @ log - self.price[atoms].sum())
+        return float(weight @ np.maximum(log, -FARTHEST) - self.price[atoms].sum())
 
     def _probe(self, frequent: Places) -> tuple[Places, Numbers]:
         """Returns places at which fits are judged, the frequent and some others, and weights."""

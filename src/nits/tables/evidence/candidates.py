@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nits.tables.evidence import tails
 from nits.tables.evidence.samples import Trial
-from nits.tables.evidence.views import Cells, Counts, Numbers, Places, View
+from nits.tables.evidence.views import FARTHEST, Cells, Counts, Numbers, Places, View
 
 STRENGTHS = (0.5, 2.0, 8.0, 32.0, np.inf)
 """Rows per value that the smooth model is worth against the counts, in ordered values."""
@@ -23,8 +23,13 @@ Mask = NDArray[np.bool_]
 
 
 def smooth_scores(view: View, atoms: Mask, trials: list[Trial]) -> Numbers:
-    """Returns held-out scores of a smooth model on a scale, with a mass of its own at each atom."""
-    return np.concatenate([_smooth(view, atoms, trial) for trial in trials])
+    """Returns held-out scores of a smooth model on a scale, with a mass of its own at each atom.
+
+    However absurd the model finds a value, one row does not outweigh all others.
+    """
+    found = np.concatenate([_smooth(view, atoms, trial) for trial in trials])
+    bounded: Numbers = np.maximum(found, -FARTHEST)
+    return bounded
 
 
 def _smooth(view: View, atoms: Mask, trial: Trial) -> Numbers:

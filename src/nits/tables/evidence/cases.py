@@ -15,10 +15,16 @@ from nits.tables.evidence.contest import LISTED, SMOOTH, Candidate, Contest
 from nits.tables.evidence.records import Record
 from nits.tables.evidence.samples import Sample
 from nits.tables.evidence.scales import Asinh, Scale
-from nits.tables.evidence.views import Cells, Numbers, Points, View
+from nits.tables.evidence.views import Cells, Counts, Numbers, Points, View
 
 MOST_LEVELS = 1000
 """Categories that a column may have."""
+
+NUMBERS = 64 * math.log(2)
+"""Nats to name one of all numbers of 64 bits."""
+
+COARSE = 0.01
+"""Distance of neighbouring values, in spreads, from which a density could tell them apart."""
 
 ORDER = ("grid", "grid with atoms", "ordered", "levels", "real", "real with atoms")
 """Which candidate comes first among those with as many free numbers."""
@@ -72,13 +78,33 @@ class Case:
     def _found(self, view: View) -> Mask:
         if not self._atoms:
             return np.zeros(len(self.sample.x), bool)
-        return spikes.find(view, self.sample.counts, -self.escape)
+        # However wide the range is, a value is one of the type's numbers.
+        found = spikes.find(view, self.sample.counts, np.minimum(-self.escape, NUMBERS))
+        return self._coarse(view, found) if isinstance(view, Points) else found
+
+    def _coarse(self, view: Points, atoms: Mask) -> Mask:
+        """Adds to the atoms the values of a grid that are coarse on the scale, the coarsest first.
+
+        Where a grid has too many cells, and small counts are far apart on a logarithmic scale, a
+        density would stand on the counts alone, higher the longer it is trained.
+        """
+        counts = self.sample.counts
+        if self.record.grid is None or self.even or self.record.resolution.digits:
+            return atoms
+        able = (view.log_width > math.log(COARSE)) & (counts >= spikes.SEVERAL) & ~atoms
+        room = min(spikes.MOST_ATOMS, len(counts) - spikes.LEFT) - int(atoms.sum())
+        coarsest = np.argsort(np.where(able, -view.log_width, np.inf), kind="stable")
+        found = atoms.copy()
+        found[coarsest[: min(max(room, 0), int(able.sum()))]] = True
+        return found
 
     def _scales(self, atoms: Mask, even: bool) -> list[Scale]:
         x, counts = self.sample.x, self.sample.counts.astype(np.float64)
         half = self.record.step / 2 if even else 0.0
         low, high = float(x[0]) - half, float(x[-1]) + half
-        return scales.fitted(x[~atoms], counts[~atoms], low, high)
+        found = scales.fitted(x[~atoms], counts[~atoms], low, high)
+        # The network reads the cycles of times, which another scale would bend.
+        return found[:1] if self.record.time else found
 
     @cached_property
     def even(self) -> bool:
@@ -87,7 +113,9 @@ class Case:
 
     def smooth(self, fit: Fit, name: str) -> list[Candidate]:
         """Returns the grid or the density of a fit, without its atoms and with them."""
-        masks = [np.zeros_like(fit.atoms)] + ([fit.atoms] if fit.atoms.any() else [])
+        none = np.zeros_like(fit.atoms)
+        needed = isinstance(fit.view, Points) and self._coarse(fit.view, none)[fit.atoms].any()
+        masks = ([] if needed else [none]) + ([fit.atoms] if fit.atoms.any() else [])
         return [
             _candidate(
                 name + " with atoms" * int(mask.any()),
@@ -102,18 +130,18 @@ class Case:
         """Returns the candidates that list the values: ordered ones, and levels.
 
         beyond: Scores of the smooth model, which values beyond the range have here, too.
+
+        A list that would copy rows beside the atoms counts as many free numbers as there are rows:
+        a spike does not make a list of the density around it.
         """
+        copied = self.sample.rows * int(not _repeated(self.sample.counts[~fit.atoms]))
         scores, strength = candidates.ordered_scores(beyond, self.escape, self.trials)
-        found = [_candidate("ordered", scores, LISTED, (fit, strength))]
+        found = [_candidate("ordered", scores, LISTED + copied, (fit, strength))]
         if len(self.record.values) <= MOST_LEVELS and not self.record.time:
             scores = candidates.level_scores(beyond, self.escape, self.trials)
-            found.append(_candidate("levels", scores, len(self.record.values) - 1, (fit, 0.5)))
+            size = len(self.record.values) - 1
+            found.append(_candidate("levels", scores, size + copied, (fit, 0.5)))
         return found
-
-    @property
-    def listed(self) -> bool:
-        """Whether most rows have values that others have, too; else a list would copy the rows."""
-        return int((self.sample.counts == 1).sum()) * 2 < self.sample.rows
 
     def entries(self) -> list[Candidate]:
         """Returns all candidates.
@@ -122,11 +150,29 @@ class Case:
         the masses of the same cells, but for the ends.
         """
         fit = self.fit(self.even)
-        found = self.smooth(fit, "grid" if self.even else "real")
-        if self.even and self.record.resolution.digits:
+        even = self.even and self._counted(fit)
+        fit = self.fit(False) if self.even and not even else fit
+        found = self.smooth(fit, "grid" if even else "real")
+        if even and self.record.resolution.digits:
             view = self.view(fit.scale, False)
             found += self.smooth(Fit(fit.scale, view, self._found(view)), "real")
-        return found + (self.lists(fit, found[0].scores) if self.listed else [])
+        listed = _repeated(self.sample.counts)
+        return found + (self.lists(fit, found[0].scores) if listed else [])
+
+    def _counted(self, fit: Fit) -> bool:
+        """Whether the values of a grid are counted, as integers and times are, and not measured.
+
+        Decimals of which most rows beside the atoms have one of their own are measured: a density
+        has the same masses, and is in the units of the column.
+        """
+        if self.record.values.dtype.kind != "f" or self.record.step == 1:
+            return True
+        return _repeated(self.sample.counts[~fit.atoms])
+
+
+def _repeated(counts: Counts) -> bool:
+    """Whether most rows have values that others have, too; else a list would copy the rows."""
+    return int((counts == 1).sum()) * 2 < int(counts.sum())
 
 
 def _candidate(name: str, scores: Numbers, free: int, made: object) -> Candidate:

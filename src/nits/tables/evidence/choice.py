@@ -10,7 +10,9 @@ cannot give what was never seen. Strings and booleans are categories.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,11 @@ from nits.tables.evidence.views import Cells, Points
 KINDS = ("continuous", "integer", "ordered", "categorical")
 """What the user may say a column is."""
 
+CALENDAR = (-62_135_596_800, 253_402_300_800)
+"""The years 1 to 9999 in seconds since 1970."""
+
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
 
 def decide(
     known: NDArray[Any],
@@ -40,7 +47,7 @@ def decide(
     """Returns how a column is best modelled.
 
     known: Its values that are not missing, two different ones at least: finite floats, integers,
-        booleans, times or strings.
+        booleans, times, durations or strings.
     dtype: The name of the type that it has in its table, if the array has another.
     kind: "continuous", "integer", "ordered" or "categorical", if the user says so.
     support: Limits that the user gives; nothing beyond them is possible.
@@ -56,9 +63,10 @@ def decide(
             "set it aside."
         )
     if kind == "categorical":
-        return _categories(grids.integers(stored), kind)
+        return replace(_categories(grids.integers(stored), kind), unit=record.unit)
     case = Case(record, Sample.of(record.numbers(stored)), atoms)
-    within = _given(record, support) if support else limits.find(record, _ends(stored, dtype))
+    ends = _ends(stored, dtype)
+    within = _given(record, support, ends) if support else limits.find(record, ends)
     return _decision(case, _entries(case, kind), within, kind)
 
 
@@ -123,6 +131,7 @@ def _decision(case: Case, entries: list[Candidate], within: Limits, kind: str | 
         high=within.high,
         hard=within.hard,
         resolution=record.resolution,
+        unit=record.unit,
         scores={one.name: case.contest.mean(one.scores) for one in entries},
     )
 
@@ -137,12 +146,13 @@ def _kind(name: str, record: Record, atoms: NDArray[np.intp], strength: float) -
         return Ordered(
             record.plain(slice(None)), tuple((np.exp(shares) / np.exp(shares).sum()).tolist())
         )
-    if name.startswith("grid") and record.grid is not None:
-        return Gridded(record.grid, tuple(record.grid.encode(record.values[atoms])[0].tolist()))
-    return Real(record.plain(atoms), record.grid)
+    if name.startswith("grid") and (grid := record.own_grid) is not None:
+        return Gridded(grid, tuple(grid.encode(record.values[atoms])[0].tolist()))
+    return Real(record.plain(atoms), record.own_grid)
 
 
-def _given(record: Record, support: tuple[Limit, Limit]) -> Limits:
+def _given(record: Record, support: tuple[Limit, Limit], ends: tuple[Limit, Limit]) -> Limits:
+    """Returns the limits that the user gives; where they are none, those of the type."""
     low, high = support
     least, greatest = record.values[0].item(), record.values[-1].item()
     if least < low or greatest > high:
@@ -150,23 +160,44 @@ def _given(record: Record, support: tuple[Limit, Limit]) -> Limits:
             f"the values must lie in the support [{low:g}, {high:g}], but go from {least:g} to "
             f"{greatest:g}; widen it, or drop those rows."
         )
-    return Limits(low, high, hard=True)
+    return Limits(max(low, ends[0]), min(high, ends[1]), hard=True)
 
 
 def _stored(known: NDArray[Any], dtype: str | None) -> NDArray[Any]:
     """Returns floats in the precision in which the table has them."""
-    name = (dtype or "").lower()
+    name = _plain(dtype)
     if known.dtype == np.float64 and name in ("float32", "float", "float16", "halffloat"):
         return known.astype(np.float16 if name in ("float16", "halffloat") else np.float32)
     return known
 
 
+def _plain(dtype: str | None) -> str:
+    """Returns a type's name without what tells that it is nullable, or one of Arrow in pandas."""
+    return (dtype or "").lower().removesuffix("[pyarrow]")
+
+
 def _ends(stored: NDArray[Any], dtype: str | None) -> tuple[Limit, Limit]:
     """Returns the least and the greatest value of the type."""
     if stored.dtype.kind == "M":
+        return _calendar(stored)
+    if stored.dtype.kind == "m":
         return -(2**63) + 1, 2**63 - 1
-    name = (dtype or stored.dtype.name).lower()
-    if stored.dtype.kind == "f" or not name.startswith(("int", "uint")):
+    if stored.dtype == np.float64:
         return -np.inf, np.inf
-    ends = np.iinfo(name)
+    if stored.dtype.kind == "f":
+        return float(np.finfo(stored.dtype).min), float(np.finfo(stored.dtype).max)
+    name = _plain(dtype)
+    ends = np.iinfo(name if re.fullmatch(r"u?int\d+", name) else stored.dtype)
     return int(ends.min), int(ends.max)
+
+
+def _calendar(stored: NDArray[Any]) -> tuple[Limit, Limit]:
+    """Returns the ends of the years 1 to 9999, which files can hold, or those of 64 bits.
+
+    Nanoseconds do not reach so far, and the values may go beyond.
+    """
+    ticks = PER_SECOND.get(grids.unit(stored) or "", 2**63)
+    first, last = CALENDAR[0] * ticks, CALENDAR[1] * ticks - 1
+    whole = grids.integers(stored)
+    low = first if first > -(2**63) and first <= int(whole.min()) else -(2**63) + 1
+    return low, last if last < 2**63 and last >= int(whole.max()) else 2**63 - 1

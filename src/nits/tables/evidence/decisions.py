@@ -16,7 +16,7 @@ from nits.tables.evidence.tails import NO_TAIL, Tail
 class Levels:
     """Categories, each with a probability.
 
-    values: Strings, booleans or numbers, in order; times as nanoseconds.
+    values: Strings, booleans or numbers, in order; times and durations as integers.
     pooled, shares: Rare categories that are taken for one, and how often each of them is meant by
         it.
     """
@@ -76,6 +76,7 @@ class Decision:
     low, high: Limits that were found or given, in the column's units; infinite where there is none.
     hard: Whether the user gave the limits, so that nothing beyond them is possible.
     resolution: How finely values are recorded; None for strings and booleans.
+    unit: The unit of the integers that times and durations are, such as "ns"; None for others.
     rows: How many known values there were.
     scores: Nats per row of held-out values by candidate, best first.
     reason: A few words.
@@ -93,4 +94,5 @@ class Decision:
     high: float = math.inf
     hard: bool = False
     resolution: Resolution | None = None
+    unit: str | None = None
     scores: dict[str, float] = field(default_factory=dict)

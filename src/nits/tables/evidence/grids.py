@@ -39,6 +39,7 @@ class Grid:
     exponent: Decimal digits after the point; negative for multiples of powers of ten.
     precision: Tolerance relative to the largest magnitude; 0 for integers and times.
     largest: The largest magnitude among the training values.
+    seen: Training values, ascending, whose last digits the arithmetic of the grid would miss.
     """
 
     origin: int | float
@@ -46,6 +47,10 @@ class Grid:
     exponent: int = 0
     precision: float = 0.0
     largest: float = 0.0
+    seen: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seen", tuple(self.seen))
 
     @property
     def width(self) -> float:
@@ -72,21 +77,32 @@ class Grid:
         k = np.clip(np.nan_to_num(count), -FARTHEST, FARTHEST).astype(np.int64)
         return k, np.isfinite(x) & (np.abs(self.points(k) - x) <= self.tolerance(x))
 
-    def decode(self, k: Places) -> NDArray[Any]:
-        """Returns the values at k: int64 or uint64 for integers (times as int64), else float64."""
+    def decode(self, k: Places | NDArray[np.uint64]) -> NDArray[Any]:
+        """Returns the values at k: int64 or uint64 for integers (times as int64), else float64.
+
+        k: Steps, as uint64 modulo 2^64 if the training values span more than int64 holds.
+        """
         if not self.exact:
-            return self.points(k)
+            return self.points(k.astype(np.int64))
         first = int(self.origin)
-        unsigned = first >= 0 and first + int(np.max(k, initial=0)) * int(self.step) >= 2**63
+        # k modulo 2^64 is of a range that int64 does not hold: all unsigned, or some are negative.
+        last = 2**63 if k.dtype == np.uint64 else first + int(np.max(k, initial=0)) * int(self.step)
+        unsigned = first >= 0 and last >= 2**63
         # Two's complement: sums modulo 2^64 are right whatever the signs.
         start = np.uint64(first % 2**64)
         sums = start + k.astype(np.uint64) * np.uint64(self.step)
         return sums if unsigned else sums.astype(np.int64)
 
     def points(self, k: Places) -> Numbers:
-        """Returns the values at k as floats, decimals as their literals are read."""
+        """Returns the values at k as floats: decimals as literals are read, others as they were."""
         found: Numbers = _shifted(self.origin + k.astype(np.float64) * self.step, -self.exponent)
-        return found
+        return self._as_seen(found) if self.seen else found
+
+    def _as_seen(self, x: Numbers) -> Numbers:
+        listed = np.array(self.seen)
+        after = np.clip(np.searchsorted(listed, x), 1, len(listed) - 1)
+        near = np.where(x - listed[after - 1] < self.width / 2, listed[after - 1], listed[after])
+        return np.where(np.abs(near - x) <= self.tolerance(x), near, x)
 
     def tolerance(self, x: Numbers) -> Numbers:
         """Returns by how much each value may miss its grid point."""
@@ -143,7 +159,13 @@ def place(listed: NDArray[Any], values: NDArray[Any]) -> tuple[Places, NDArray[n
     listed, values = integers(listed), integers(values)
     after = np.clip(np.searchsorted(listed, values), 1, max(len(listed) - 1, 1))
     if listed.dtype.kind in "iu" and values.dtype.kind in "iu":
-        k = np.where(np.append(listed, listed[-1])[after] == values, after, after - 1)
+        upper = np.minimum(after, len(listed) - 1)
+        below, above, whole = (
+            v.astype(np.uint64) for v in (listed[after - 1], listed[upper], values)
+        )
+        # Differences modulo 2^64 are right where the larger is the minuend.
+        nearer = (values > listed[after - 1]) & (above - whole < whole - below)
+        k = np.where((values >= listed[upper]) | nearer, upper, after - 1)
         return k, listed[k] == values
     x, points = values.astype(np.float64), listed.astype(np.float64)
     upper = np.minimum(after, len(points) - 1)
@@ -164,11 +186,13 @@ def _distinct(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def integers(values: NDArray[Any]) -> NDArray[Any]:
-    """Returns times and durations as nanoseconds in int64, and anything else as it is."""
-    if values.dtype.kind in "mM":
-        unit = "datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]"
-        return values.astype(unit).astype(np.int64)
-    return values
+    """Returns times and durations as int64 in their own unit, and anything else as it is."""
+    return values.astype(np.int64) if values.dtype.kind in "mM" else values
+
+
+def unit(values: NDArray[Any]) -> str | None:
+    """Returns the unit of times and durations, such as "ns", and None for anything else."""
+    return np.datetime_data(values.dtype)[0] if values.dtype.kind in "mM" else None
 
 
 def _of_integers(distinct: NDArray[Any]) -> Grid:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,8 @@ Counts = NDArray[np.int64]
 MOST_CELLS = 2**18
 """Cells of a grid whose masses float32 tells apart with room to spare; else it is a density."""
 
+MOST_SEEN = 4096
+"""Values of a grid of no decimals that are kept to the last digit; of more, none is frequent."""
 
 TINY, LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
@@ -27,11 +29,12 @@ TINY, LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max
 class Record:
     """The known values of a numeric column; those that only rounding sets apart are one.
 
-    values, counts: Distinct values, ascending, in the type in which they were stored (times as
-        int64), and how often each occurs.
+    values, counts: Distinct values, ascending, in the type in which they were stored (times and
+        durations as int64), and how often each occurs.
     base: What is taken off integers and times before they become floats, 0 if floats hold them all.
     grid: The even grid that holds all values.
     time: Whether they are times.
+    unit: The unit of times and durations, None for numbers.
     """
 
     values: NDArray[Any]
@@ -39,6 +42,7 @@ class Record:
     base: int
     grid: Grid | None
     time: bool = False
+    unit: str | None = None
 
     @classmethod
     def of(cls, known: NDArray[Any]) -> Record:
@@ -47,7 +51,8 @@ class Record:
         grid, time = grids.find(values), known.dtype.kind == "M"
         if grid is not None and not grid.exact:
             values, counts = _merged(values, counts, grid)
-        return cls(values, counts.astype(np.int64), _base(values, time), grid, time)
+        base, unit = _base(values, time), grids.unit(known)
+        return cls(values, counts.astype(np.int64), base, grid, time, unit)
 
     @cached_property
     def x(self) -> Numbers:
@@ -81,6 +86,13 @@ class Record:
         ends = self.x[[0, -1]] / 2
         few = width >= TINY and ends[1] - ends[0] <= width * MOST_CELLS / 2
         return width if few and float(np.abs(ends).max()) + width < LARGEST / 2 else 0.0
+
+    @property
+    def own_grid(self) -> Grid | None:
+        """The grid with the column's own numbers on it, to the last digit."""
+        if self.grid is None or isinstance(self.grid.step, int) or len(self.values) > MOST_SEEN:
+            return self.grid
+        return replace(self.grid, seen=tuple(self.x.tolist()))
 
     def plain(self, places: NDArray[np.intp] | slice) -> tuple[float | int, ...]:
         """Returns distinct values as Python numbers."""

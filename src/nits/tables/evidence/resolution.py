@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nits.tables.evidence.grids import SURE
+
 Numbers = NDArray[np.float64]
 
 AFFECTED = 8
@@ -79,8 +81,19 @@ def _digits(size: Numbers, precision: float) -> int:
 
 
 def _short(size: Numbers, digits: int, precision: float) -> bool:
-    lead = size / _power(_exponent(size) + 1 - digits)
-    return bool((np.abs(lead - np.rint(lead)) <= 32 * precision * lead).all())
+    """Whether no value misses so many digits by more than rounding, which is no chance.
+
+    With about as many digits as the type keeps, some numbers, or all, are within rounding of one;
+    and numbers that few digits do not tell apart have more.
+    """
+    unit = _power(_exponent(size) + 1 - digits)
+    lead = size / unit
+    slack = 32 * precision * lead
+    if not bool((np.abs(lead - np.rint(lead)) <= slack).all()):
+        return False
+    doubt = -np.log(np.minimum(2 * slack, 1.0)).sum()
+    apart = len(np.unique(np.rint(lead) * unit)) * 2 > len(np.unique(size))
+    return bool(doubt >= SURE) and apart
 
 
 def _exponent(x: Numbers) -> Numbers:

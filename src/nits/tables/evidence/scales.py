@@ -24,6 +24,10 @@ FARTHEST = 2.0**53
 """Where on a scale floats no longer tell points a spread apart."""
 
 
+CONCENTRATED = 100
+"""Ratio of the spread to the twentieth nearest the median; 16 for a Gaussian, 20 for a Cauchy."""
+
+
 @dataclass(frozen=True)
 class Scale(ABC):
     """An increasing map u = to(x)."""
@@ -158,8 +162,9 @@ class Logit(Scale):
 
     def to(self, x: Numbers) -> Numbers:
         """Returns the log-odds."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found: Numbers = (np.log(x) - np.log1p(-x) - self.shift) / self.width
+        share = np.clip(x, 0.0, 1.0)
+        with np.errstate(divide="ignore"):
+            found: Numbers = (np.log(share) - np.log1p(-share) - self.shift) / self.width
         return found
 
     def back(self, u: Numbers) -> Numbers:
@@ -204,7 +209,8 @@ def fitted(x: Numbers, counts: Numbers, low: float, high: float) -> list[Scale]:
         them.
 
     A logarithm starts at 0 if all values lie above it, or as far beyond the extreme value as one
-    in a hundred lies inside; its mirror image serves columns skewed to the left.
+    in a hundred lies inside; its mirror image serves columns skewed to the left. Values of both
+    signs and of many magnitudes have an inverse hyperbolic sine with a finer unit besides.
     """
     q = quantiles(x, counts, np.array([0.05, 0.5, 0.95]))
     middle, sign = float(q[1]), 1 if q[2] / 2 - q[1] / 2 >= q[1] / 2 - q[0] / 2 else -1
@@ -217,6 +223,7 @@ def fitted(x: Numbers, counts: Numbers, low: float, high: float) -> list[Scale]:
     found: list[Scale] = [Linear(middle, spread(x, counts))]
     found += [_log(x, counts, offset, sign) for offset in possible]
     found.append(Asinh(middle, spread(x, counts), 1.0))
+    found += _finer(x, counts, middle)
     if low > 0 and high < 1:
         t = Logit(0.0, 1.0).to(x)
         found.append(Logit(float(quantiles(t, counts, np.array([0.5]))[0]), spread(t, counts)))
@@ -224,8 +231,24 @@ def fitted(x: Numbers, counts: Numbers, low: float, high: float) -> list[Scale]:
 
 
 def _holds(scale: Scale, ends: Numbers) -> bool:
-    """Whether a scale has places for both ends, so near that a step of its spread still shows."""
+    """Whether a scale has places for both ends, so near that a step of its spread still shows.
+
+    Logarithms that all agree to nine digits have lost what sets the values apart.
+    """
+    if isinstance(scale, Log | Logit) and scale.width < 1e-9 * abs(scale.shift):
+        return False
     return bool((np.abs(scale.to(ends)) < FARTHEST).all())
+
+
+def _finer(x: Numbers, counts: Numbers, middle: float) -> list[Scale]:
+    """Returns a scale that tells apart all but one value in twenty of those near the middle."""
+    with np.errstate(over="ignore"):
+        distance = np.abs(x - middle)
+    order = np.argsort(distance, kind="stable")
+    unit = float(quantiles(distance[order], counts[order], np.array([0.05]))[0])
+    if not 0 < unit < spread(x, counts) / CONCENTRATED:
+        return []
+    return [Asinh(middle, unit, spread(Asinh(middle, unit, 1.0).to(x), counts))]
 
 
 def _beyond(x: Numbers, counts: Numbers, sign: int) -> float:

@@ -114,13 +114,14 @@ def closed(counts: Numbers) -> bool:
     return float(counts[0]) ** 2 / float(counts[1:5].mean()) > UNLIKELY
 
 
-def near(gap: float, distance: Numbers, counts: Numbers) -> bool:
+def near(gap: float, distance: Numbers, counts: Numbers, means: float = 1.0) -> bool:
     """Whether the extreme value stops so short of a natural limit, by a gap, that it shows.
 
     distance, counts: As for `rate`, in the units of the gap.
+    means: Mean excesses of the outermost values that the gap may have.
 
     Without a limit the extreme value would miss any given point by about the mean excess of the
     outermost values, so a gap below that speaks for the limit. If it is wrong, little is lost:
     values beyond it keep the probability of what has never been seen.
     """
-    return gap * rate(distance, counts) <= 1
+    return gap * rate(distance, counts) <= means

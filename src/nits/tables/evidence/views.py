@@ -25,6 +25,9 @@ Places = NDArray[np.intp]
 NARROW = 0.02
 """Half a cell in scales of a logistic below which its mass is width times density, to 1e-4 nats."""
 
+FARTHEST = math.log(np.finfo(np.float64).max) - math.log(5e-324)
+"""Nats from the smallest to the largest float: what one value costs at most in a comparison."""
+
 
 class View(Protocol):
     """The distinct values on a scale."""
@@ -60,14 +63,20 @@ class Points:
         """Returns the smooth model of the kept values, on the range of all that occur."""
         u, c = self.u[kept], counts[kept].astype(np.float64)
         mixture = Mixture.at_quantiles(smooth.quantiles(u, c, smooth.levels()))
-        low, high = (float(end) for end in self.u[np.flatnonzero(counts)[[0, -1]]])
+        ends = np.flatnonzero(counts)[[0, -1]]
+        low, high = self.u[ends].tolist()
         if low == high:
-            # One value alone: the body is as wide as floats allow.
-            low, high = float(np.nextafter(low, -np.inf)), float(np.nextafter(high, np.inf))
+            low, high = self._around(int(ends[0]))
         share = tails.share(int(counts.sum()))
         lower = Tail(share, tails.rate(u - u[0], c))
         upper = Tail(share, tails.rate(u[-1] - u[::-1], c[::-1]))
         return Smooth(mixture, low, high, lower, upper)
+
+    def _around(self, at: int) -> tuple[float, float]:
+        """Returns the body of one value alone: what is recorded as it, as far as floats allow."""
+        u, half = float(self.u[at]), math.exp(float(self.log_width[at])) / 2
+        below, above = math.nextafter(u, -math.inf), math.nextafter(u, math.inf)
+        return min(u - half, below), max(u + half, above)
 
     def log_prob(self, model: Smooth, at: Places) -> Numbers:
         """Returns log density + log resolution, or log masses where the density varies."""

@@ -15,6 +15,9 @@ NAMES = {
     "real": "real numbers",
 }
 
+SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+"""Units of times and durations in nanoseconds; those that are not here are days."""
+
 UNITS = {
     "days": 86_400_000_000_000,
     "hours": 3_600_000_000_000,
@@ -66,7 +69,7 @@ def _what(best: Candidate, case: Case) -> str:
     if best.name == "ordered":
         return f"{size} ordered values"
     grid = case.record.grid if best.name.startswith("grid") else None
-    found = steps(grid, case.record.time) if grid is not None else _reals(case)
+    found = steps(grid, case.record.unit) if grid is not None else _reals(case)
     if count := int(best.made.atoms.sum()):
         found += f" with {count} frequent value{'s' if count > 1 else ''}"
     scale = best.made.scale.name
@@ -82,18 +85,28 @@ def _reals(case: Case) -> str:
     if digits:
         return f"real numbers of {digits} digits"
     if case.record.grid is not None:
-        return f"real numbers in {steps(case.record.grid, case.record.time)}"
+        return f"real numbers in {steps(case.record.grid, case.record.unit)}"
     return "real numbers"
 
 
-def steps(grid: Grid, time: bool) -> str:
-    """Returns what the values of a grid are called."""
-    if time:
-        unit, size = next((n, s) for n, s in UNITS.items() if grid.step % s == 0)
-        return unit if grid.step == size else f"steps of {grid.step // size} {unit}"
+def steps(grid: Grid, unit: str | None) -> str:
+    """Returns what the values of a grid are called.
+
+    unit: That of times and durations, None for numbers.
+    """
+    if unit is not None:
+        count, name = _counted(int(grid.step), unit)
+        return name if count == 1 else f"steps of {count} {name}"
     if isinstance(grid.step, int) and grid.origin % grid.step == 0:
         return "integers" if grid.width == 1 else f"multiples of {grid.width:g}"
     return f"steps of {grid.width:.4g}"
+
+
+def _counted(ticks: int, unit: str) -> tuple[int, str]:
+    """Returns a duration in the coarsest unit of which it is a multiple, and that unit's name."""
+    whole = ticks * SIZES.get(unit, UNITS["days"])
+    name, size = next((name, size) for name, size in UNITS.items() if whole % size == 0)
+    return whole // size, name
 
 
 def _limits(within: Limits, case: Case) -> list[str]:
@@ -106,7 +119,14 @@ def _limits(within: Limits, case: Case) -> list[str]:
     if within.high == 0:
         found.append("never positive")
     if within.low == least != 0:
-        found.append(f"at least {least:g}")
+        found.append(f"at least {_value(least, case.record.unit)}")
     if within.high == greatest != 0:
-        found.append(f"at most {greatest:g}")
+        found.append(f"at most {_value(greatest, case.record.unit)}")
     return found
+
+
+def _value(value: float, unit: str | None) -> str:
+    if unit is None:
+        return f"{value:g}"
+    count, name = _counted(int(value), unit)
+    return f"{count} {name.removesuffix('s') if abs(count) == 1 else name}"

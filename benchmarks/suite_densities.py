@@ -1,0 +1,131 @@
+"""Held-out nats: scikit-learn's densities of a table's numbers, and ours on the same base measure.
+
+Integers, and decimals whose values repeat on a grid of a power of ten, count as multiples of a
+step and have probabilities; other numbers have densities in the table's units.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from results import Record
+
+from nits.tables.evidence.records import Record as Recorded
+
+COMPONENTS = (1, 2, 3, 5, 8, 12, 20, 30)
+REPEATED = 3.0
+"""Rows per distinct value from which decimals on a grid count as multiples of its step."""
+
+MOST_STEPS = 2**22
+BANDWIDTHS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+KERNELS = 20_000
+"""The most training rows of a kernel density, a tenth of which choose its bandwidth."""
+
+
+def held_out(table: Any) -> tuple[Any, Any]:
+    """Returns nine tenths of the rows, and every tenth in a seeded order."""
+    order = np.random.default_rng(0).permutation(len(table))
+    return table.iloc[order[len(table) // 10 :]], table.iloc[order[: len(table) // 10]]
+
+
+def numbers_of(table: Any) -> Any:
+    """Returns the numeric columns of the rows without missing values there."""
+    return table.select_dtypes("number").dropna()
+
+
+def step_of(x: NDArray[Any]) -> float:
+    """Returns the step of a column's known values, 0 if they are real numbers."""
+    if x.dtype.kind in "iu":
+        return 1.0
+    distinct = np.unique(x)
+    if len(x) < REPEATED * len(distinct):
+        return 0.0
+    for digits in range(7):
+        places = distinct * 10.0**digits
+        if np.all(np.abs(places - np.rint(places)) <= 1e-6 * np.maximum(1, np.abs(places))):
+            return float(10.0**-digits) if places[-1] - places[0] < MOST_STEPS else 0.0
+    return 0.0
+
+
+def steps_of(rows: Any) -> dict[str, float]:
+    """Returns the step of each column of complete rows of numbers."""
+    return {name: step_of(rows[name].to_numpy()) for name in rows}
+
+
+def rivals(table: Any, quick: bool) -> Record:
+    """Returns the figures of a Gaussian, a Gaussian mixture and a kernel density."""
+    from sklearn.mixture import GaussianMixture
+    from sklearn.neighbors import KernelDensity
+
+    rows = numbers_of(table)
+    steps = list(steps_of(rows).values())
+    counts = COMPONENTS[: 2 if quick else None]
+    mixtures = [GaussianMixture(k, random_state=0, max_iter=200) for k in counts]
+    kernels = [KernelDensity(bandwidth=width, rtol=1e-4) for width in BANDWIDTHS]
+    _, gaussian = density(rows, steps, mixtures[:1])
+    mixture, mixed = density(rows, steps, mixtures)
+    kernel, smooth = density(rows, steps, kernels, KERNELS)
+    return {
+        "steps": steps_of(rows),
+        "gaussian": gaussian,
+        "gaussian_mixture": {**mixed, "components": mixture.n_components},
+        "kernel_density": {**smooth, "bandwidth": kernel.bandwidth},
+    }
+
+
+def density(
+    table: Any, steps: list[float], estimators: list[Any], most_rows: int = 50_000
+) -> tuple[Any, Record]:
+    """Returns the best of scikit-learn's densities by validation, and its held-out figures."""
+    from sklearn.preprocessing import StandardScaler
+
+    noise, width = np.random.default_rng(2), np.array(steps)
+    train, test = (
+        part.to_numpy(np.float64) + (noise.random(part.shape) - 0.5) * width
+        for part in held_out(table)
+    )
+    train = train[np.random.default_rng(1).permutation(len(train))[:most_rows]]
+    scaler = StandardScaler().fit(train)
+    cut = len(train) // 10
+    rows, validation = scaler.transform(train[cut:]), scaler.transform(train[:cut])
+    best = max((one.fit(rows) for one in estimators), key=lambda one: float(one.score(validation)))
+    shift = -np.log(scaler.scale_).sum() + sum(math.log(step) for step in steps if step)
+    values = best.score_samples(scaler.transform(test)) + shift
+    return best, {
+        "nats": float(values.mean()),
+        "two_standard_errors": 2 * float(values.std()) / math.sqrt(len(values)),
+        "training_rows": len(rows),
+    }
+
+
+def ours(model: Any, table: Any, steps: dict[str, float]) -> Record:
+    """Returns our held-out figures with the columns on the base measure that the steps give them.
+
+    A density times the step is a probability; a probability over the distance to the next value
+    that could have been recorded, a density.
+    """
+    shares, columns = model.score_samples(table, per_column=True), model.schema_.columns
+    unseen = model.unseen(table)
+    for place, column in enumerate(columns):
+        if column.name not in steps:
+            continue
+        x = table[column.name].to_numpy()
+        known, step = ~np.isnan(x.astype(np.float64)), steps[column.name]
+        dense = known & (column.kind == "continuous") & ~np.isin(x, getattr(column, "atoms", ()))
+        if step:
+            shares[dense, place] += np.log(step)
+        elif (mass := known & ~dense).any():
+            resolution = Recorded.of(x[known]).resolution
+            shares[mass, place] -= np.log(resolution.at(x[mass].astype(np.float64)))
+    values = shares.sum(1)
+    inside = values[values != -np.inf]
+    return {
+        "nats": float(inside.mean()),
+        "two_standard_errors": 2 * float(inside.std() / np.sqrt(len(inside))),
+        "rows": len(values),
+        "rows_outside": len(values) - len(inside),
+        "unseen": dict(zip([c.name for c in columns], unseen.sum(0).tolist(), strict=True)),
+    }

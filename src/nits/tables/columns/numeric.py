@@ -1,0 +1,138 @@
+"""Columns of numbers, times and durations: what is common to lists, grids and real numbers."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nits.tables.columns import plainly
+from nits.tables.columns.column import BODY, LOWER, UPPER, Coded, Column, Flags, Numbers
+from nits.tables.columns.ruler import Ruler
+from nits.tables.frames import Values
+
+
+@dataclass(frozen=True)
+class Numeric(Column):
+    """A column with a ruler.
+
+    unit: The type of times and durations, such as "M8[ns]", whose ticks are counted; None for
+        numbers.
+    ruler: Where values lie.
+    """
+
+    unit: str | None
+    ruler: Ruler
+
+    @property
+    def beyond(self) -> tuple[float, float]:
+        """The probabilities of values below the least and above the greatest, equation (28)."""
+        lower, upper = self.ruler.shares
+        return self.known * lower, self.known * upper
+
+    @property
+    @abstractmethod
+    def missing_number(self) -> float:
+        """The number that stands for a hole, outside those of all values."""
+
+    @property
+    def within(self) -> tuple[float, float]:
+        """The numbers above that of a hole, which comes first; but see `Codes`."""
+        return (self.missing_number if self.optional else -math.inf), math.inf
+
+    @abstractmethod
+    def ends(self) -> tuple[float, float]:
+        """Returns the numbers of the least and the greatest training value."""
+
+    @abstractmethod
+    def place(self, plain: NDArray[Any]) -> tuple[Numbers, Flags]:
+        """Returns the nearest number of each value, and whether it stands for just that value."""
+
+    @abstractmethod
+    def log_measure(self, plain: NDArray[Any], numbers: Numbers) -> Numbers:
+        """Returns what to add to the log-probability of numbers for the units of the table."""
+
+    @abstractmethod
+    def log_beyond(self, x: Numbers, side: int) -> Numbers:
+        """Returns log-probabilities of values, less the base, beyond an end."""
+
+    @abstractmethod
+    def values(self, numbers: Numbers) -> NDArray[Any]:
+        """Returns the plain values of numbers that stand for one."""
+
+    def encode(self, values: Values) -> Coded:
+        """Returns numbers between the ends, and fixed log-probabilities beyond them."""
+        plain, broken = plainly.numbers(values, self.facts, self.unit)
+        n = len(plain)
+        side = self.ruler.side(plain)
+        numbers, exact = self.place(plain)
+        log_prob = np.full(n, np.log(self.unseen))
+        unseen = values.missing | broken | ~exact
+        body = (side == BODY) & ~unseen
+        log_prob[body] = self.log_left + self.log_measure(plain[body], numbers[body])
+        for which in (LOWER, UPPER):
+            at = (side == which) & ~values.missing & ~broken
+            self._beyond(plain, at, which, unseen, log_prob)
+        if self.optional:
+            numbers = np.where(values.missing, self.missing_number, numbers)
+            log_prob = np.where(values.missing, self.log_left, log_prob)
+            body, unseen = body | values.missing, unseen & ~values.missing
+        out = self.ruler.ruled_out(plain) & ~values.missing
+        log_prob[out] = -np.inf
+        return Coded(numbers, log_prob, ~body | out, unseen & ~out)
+
+    def _beyond(
+        self, plain: NDArray[Any], at: Flags, side: int, unseen: Flags, log_prob: Numbers
+    ) -> None:
+        """Sets the log-probability of values beyond an end, and whether they count as unseen.
+
+        A value that no tail reaches, because a limit was found, is unseen; one off the grid has
+        the tail's probability times that of what was never seen.
+        """
+        if not at.any():
+            return
+        law = self.log_beyond(self.ruler.numbers(plain[at]), side) + np.log(self.known)
+        off = unseen[at] * np.log(self.unseen)
+        reached = np.isfinite(law)
+        log_prob[at] = np.where(reached, law + off, np.log(self.unseen))
+        unseen[at] |= ~reached
+
+    def decode(self, numbers: Numbers, source: np.random.Generator) -> Values:
+        """Returns values between the ends, and holes."""
+        holes = (
+            numbers == np.float64(np.float32(self.missing_number))
+            if self.optional
+            else np.zeros(len(numbers), bool)
+        )
+        known = np.where(holes, self.ends()[0], numbers)
+        return plainly.values(self.values(known), holes, self.facts, self.unit)
+
+    def reach(self, values: Values) -> tuple[Numbers, tuple[Numbers, Numbers]]:
+        """Returns the greatest number up to each value, and the shares of the tails up to it."""
+        plain, _ = plainly.numbers(values, self.facts, self.unit)
+        side, x = self.ruler.side(plain), self.ruler.numbers(plain)
+        numbers, exact = self.place(plain)
+        numbers = numbers - (~exact & (self.values(numbers) > plain))
+        numbers = np.where(side == LOWER, self.ends()[0] - 0.5, numbers)
+        passed = [
+            self.ruler.passed(x, which, self.kind != "continuous") for which in (LOWER, UPPER)
+        ]
+        below = np.where(side == LOWER, 1 - passed[0], 1.0)
+        return numbers, (below, np.where(side == UPPER, passed[1], 0.0))
+
+    def end(self, side: int) -> float:
+        """Returns the number of the least or the greatest training value."""
+        return self.ends()[0] if side == LOWER else self.ends()[1]
+
+    def drawn_beyond(self, side: int, u: Numbers) -> NDArray[Any]:
+        """Returns values beyond an end, at probabilities u of what lies there."""
+        plain = self.ruler.drawn(side, u)
+        return plainly.values(plain, np.zeros(len(u), bool), self.facts, self.unit).array
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns everything in a form that JSON can hold."""
+        return {**super().to_dict(), "unit": self.unit, "ruler": self.ruler.to_dict()}

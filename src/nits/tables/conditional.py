@@ -1,0 +1,103 @@
+"""The distribution of one column given others: quantiles, mean and cdf in the table's units.
+
+With P(beyond an end) fixed, equation (28), and holes left out, a probability u of a known value
+belongs to the lower tail, the model or the upper tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nits.tables.columns import Categories, first
+from nits.tables.columns.column import LOWER, UPPER, Column, Numbers
+from nits.tables.frames import Values
+
+LEVELS = 1000
+"""Quantiles whose mean is the mean."""
+
+AT_ONCE = 2**18
+"""Quantiles that are computed together."""
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """What is known of a column given each of N rows.
+
+    column: What it is.
+    law: The model's distribution of its numbers, batch shape (N,).
+    """
+
+    column: Column
+    law: Any
+
+    def quantiles(self, levels: Sequence[float]) -> NDArray[Any]:
+        """Returns the column's values at probabilities, shape (N, len(levels))."""
+        rows = max(1, AT_ONCE // max(1, len(self)))
+        every = np.array(list(levels), np.float64)[:, None]
+        parts = [self._at(every[i : i + rows]) for i in range(0, len(every), rows)]
+        return np.concatenate(parts).T
+
+    def __len__(self) -> int:
+        return int(self.law.batch_shape[0])
+
+    def mean(self) -> NDArray[Any]:
+        """Returns the mean of each row's distribution, shape (N,): a time for times."""
+        if isinstance(self.column, Categories | first.Levels) or self.column.facts.ordered:
+            raise ValueError(f"column {self.column.name!r} is categorical, so it has no mean.")
+        levels = (np.arange(LEVELS) + 0.5) / LEVELS
+        every = self.quantiles(levels.tolist())
+        if every.dtype.kind not in "mM":
+            return np.asarray(every.mean(1, np.float64))
+        ticks = np.ascontiguousarray(every).view(np.int64)
+        median = ticks[:, LEVELS // 2]
+        beside = np.rint((ticks - median[:, None]).mean(1)).astype(np.int64)
+        found: NDArray[Any] = (median + beside).view(every.dtype)
+        return found
+
+    def cdf(self, values: Values) -> Numbers:
+        """Returns the probability of a known value at most as large, shape (N,); NaN for holes."""
+        numbers, beyond = self.column.reach(values)
+        below, above = self._known()
+        lower, upper = self.column.beyond
+        left = np.exp(self.column.log_left)
+        inner = np.clip(self._model_cdf(numbers) - below, 0.0, above - below)
+        total = lower + upper + left * (above - below)
+        found: Numbers = (lower * beyond[0] + left * inner + upper * beyond[1]) / total
+        return np.where(values.missing, np.nan, found)
+
+    def _known(self) -> tuple[Numbers, Numbers]:
+        """Returns the model's probabilities up to the least and the greatest known number."""
+        low, high = self.column.within
+        below = np.zeros(len(self)) if np.isinf(low) else self._model_cdf(np.full(len(self), low))
+        above = np.ones(len(self)) if np.isinf(high) else self._model_cdf(np.full(len(self), high))
+        return below, above
+
+    def _model_cdf(self, numbers: Numbers) -> Numbers:
+        with torch.no_grad():
+            found: torch.Tensor = self.law.cdf(torch.from_numpy(numbers.astype(np.float32)))
+        return found.double().numpy()
+
+    def _at(self, u: Numbers) -> NDArray[Any]:
+        """Returns each row's values at probabilities u, shape (levels, 1), as (levels, N)."""
+        below, above = self._known()
+        lower, upper = self.column.beyond
+        left = np.exp(self.column.log_left) * (above - below)
+        target = u * (lower + upper + left)
+        inner = below + np.clip((target - lower) / left, 0.0, 1.0) * (above - below)
+        with torch.no_grad():
+            numbers = self.law.icdf(torch.from_numpy(inner.astype(np.float32))).double().numpy()
+        found = self.column.decode(numbers.ravel(), np.random.default_rng(0)).array
+        found = found.reshape(numbers.shape)
+        for side, at, v in (
+            (LOWER, target < lower, 1 - target / max(lower, 1e-300)),
+            (UPPER, target > lower + left, (target - lower - left) / max(upper, 1e-300)),
+        ):
+            if at.any():
+                found[at] = self.column.drawn_beyond(side, np.clip(v[at], 0.0, 1.0))
+        return found

@@ -1,0 +1,113 @@
+"""Tables of pandas, polars, Arrow or NumPy as named columns of NumPy values, and back.
+
+pandas, polars and pyarrow are imported only when one of their tables, or a file, is passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nits.tables.frames import arrays
+from nits.tables.frames.arrays import plain
+from nits.tables.frames.values import Frame, Refused, Values
+
+__all__ = ["Frame", "Values", "plain", "read", "write"]
+
+
+USUAL = {
+    "object[bool]": "bool",
+    "object[int]": "int64",
+    "object[float]": "float64",
+    "object[float, nan]": "float64",
+    "object[str]": "str",
+}
+"""What pandas makes of lists of Python's objects."""
+
+
+def read(table: Any) -> Frame:
+    """Returns the columns of a DataFrame, Arrow table, mapping, array, or the file at a path."""
+    if isinstance(table, str | Path):
+        from nits.tables import files
+
+        return read(files.read_table(str(table)))
+    library = type(table).__module__.partition(".")[0]
+    if library == "pandas":
+        from nits.tables.frames import pandas_tables
+
+        return _named("pandas", table.columns, lambda i: pandas_tables.read(table.iloc[:, i]))
+    if library == "polars":
+        from nits.tables.frames import polars_tables
+
+        whole = table.collect() if hasattr(table, "collect") else table
+        return _named("polars", whole.columns, lambda i: polars_tables.read(whole.to_series(i)))
+    if library == "pyarrow":
+        from nits.tables.frames import arrow_tables
+
+        return _named("arrow", table.schema.names, lambda i: arrow_tables.read(table.column(i)))
+    if isinstance(table, Mapping):
+        columns = list(table.values())
+        return _named("pandas", table, lambda i: _listed(columns[i]))
+    array = np.asarray(table)
+    if array.ndim != 2:
+        raise ValueError(
+            f"a table must have rows and columns, but this has {array.ndim} dimensions; "
+            "reshape your data with array.reshape(-1, 1) if it is one column."
+        )
+    return _named("numpy", [f"x{i}" for i in range(array.shape[1])], lambda i: plain(array[:, i]))
+
+
+def _listed(column: Any) -> Values:
+    """Returns a mapping's column: a Series of pandas, an array, or a list."""
+    if type(column).__module__.partition(".")[0] == "pandas":
+        import pandas
+
+        from nits.tables.frames import pandas_tables
+
+        return pandas_tables.read(pandas.Series(column))
+    if isinstance(column, np.ndarray):
+        return plain(column)
+    items = np.empty(len(column), object)
+    items[:] = list(column)
+    found = plain(items)
+    return found.named(USUAL.get(found.dtype, found.dtype))
+
+
+def _named(form: str, names: Iterable[Any], column: Callable[[int], Values]) -> Frame:
+    names = [str(name) for name in names]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"columns must have different names, but {repeated[0]!r} occurs twice; rename one."
+        )
+    found = {}
+    for i, name in enumerate(names):
+        try:
+            found[name] = column(i)
+        except Refused as error:
+            raise TypeError(f"column {name!r} {error}") from None
+    return Frame(found, form)
+
+
+def write(frame: Frame) -> Any:
+    """Returns the columns as a table of the form and the types that they had: undoes `read`.
+
+    A missing value in a column of plain integers or booleans of pandas makes its type a nullable
+    one. A value that its type cannot hold is an error.
+    """
+    if frame.form == "numpy":
+        return arrays.write(frame)
+    if frame.form == "pandas":
+        from nits.tables.frames import pandas_tables
+
+        return pandas_tables.write(frame)
+    if frame.form == "polars":
+        from nits.tables.frames import polars_tables
+
+        return polars_tables.write(frame)
+    from nits.tables.frames import arrow_tables
+
+    return arrow_tables.table(frame)

@@ -1,0 +1,83 @@
+"""Draws rows of a table: what the model knows, what lies beyond it, and what was set aside.
+
+Which entries lie beyond the training values is drawn first. There the model is told the end of the
+training values, which columns modelled later read, as they do when a row is scored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nits import checks
+from nits.pnn.random import private_generator, uniform
+from nits.tables import frames, orders
+from nits.tables.frames import Frame, Values
+
+if TYPE_CHECKING:
+    from nits.tables.estimator import NITSDensity
+
+
+def drawn(estimator: NITSDensity, n: int, seed: int, given: Any, complete: bool) -> Any:
+    """Returns n rows, or n for each row of a context, as a table; see `NITSDensity.sample`."""
+    checks.positive("n_samples", n)
+    schema, model = estimator.schema_, estimator.model_
+    source = np.random.default_rng(seed)
+    context = _context(estimator, n, given)
+    kept = _kept(estimator, None if context is not None else given)
+    count = n if context is None else len(context)
+    ends = schema.drawn_ends(count, source)
+    ends[:, ~np.isnan(kept)] = np.nan
+    places = torch.from_numpy(np.where(np.isnan(kept), ends, kept)).to(model.like)
+    u = uniform(places.shape, model.like, private_generator(seed, model.like.device))
+    with torch.no_grad():
+        numbers = model.filled(u, places, context, schema.known() if complete else None)
+    columns = schema.decode(numbers.cpu().numpy(), ends, source)
+    if context is None:  # exact to the last digit, which float32 would lose
+        for key, value in (given or {}).items():
+            name = schema.names[orders.position(key, schema.names)]
+            columns[name] = _repeated(columns[name], value)
+    return frames.write(Frame(_every(estimator, columns, count), schema.form))
+
+
+def _repeated(values: Values, value: Any) -> Values:
+    """Returns one value in all rows of a column."""
+    missing = value is None or value != value
+    array = values.array.copy()
+    if not missing:
+        array[:] = value
+    return replace(values, array=array, missing=np.full(len(array), missing))
+
+
+def _every(estimator: NITSDensity, columns: dict[str, Values], count: int) -> dict[str, Values]:
+    """Returns sampled columns and those set aside, in the order of the training table."""
+    every = estimator.idle_.drawn(count) | columns
+    return {name: every[name] for name in estimator.names_}
+
+
+def _context(estimator: NITSDensity, n: int, given: Any) -> torch.Tensor | None:
+    """Returns the features of the context, a row per sample, if the model has one."""
+    if estimator.context_reading_ is None:
+        return None
+    if given is None:
+        raise ValueError(
+            f"this model needs the columns {', '.join(estimator.context_schema_.names)}; "
+            "pass a table with them as given=."
+        )
+    numbers = estimator._given(frames.read(given))
+    return estimator._context(numbers.repeat_interleave(n, 0))
+
+
+def _kept(estimator: NITSDensity, given: Any) -> NDArray[np.float32]:
+    """Returns the numbers of given values, NaN for the columns that are drawn."""
+    schema = estimator.schema_
+    kept = np.full(len(schema.columns), np.nan, np.float32)
+    for key, value in (given or {}).items():
+        position = orders.position(key, schema.names)
+        kept[position] = schema.columns[position].number(value)
+    checks.leading(torch.from_numpy(kept).unsqueeze(0), estimator.model_.order)
+    return kept

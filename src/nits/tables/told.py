@@ -1,0 +1,26 @@
+"""What was decided about a table's columns, in lines of text."""
+
+from __future__ import annotations
+
+from nits.tables.idle import Idle
+from nits.tables.schema import Schema
+
+MOST_LINES = 60
+"""Columns that are listed one by one; of wider tables, the first so many."""
+
+
+def lines(modelled: Schema, given: Schema, idle: Idle) -> list[str]:
+    """Returns a line per column: its name, what it is, and why."""
+    every = [(column, column.kind) for column in modelled.columns]
+    every += [(column, f"given, {column.kind}") for column in given.columns]
+    names = [*(column.name for column, _ in every), *idle.columns]
+    width = min(40, max(len(name) for name in names))
+    kinds = max((len(kind) for _, kind in every), default=0)
+    found = []
+    for column, kind in every:
+        missing = f", {1 - column.known:.1%} missing" if column.optional else ""
+        found.append(f"  {column.name:{width}}  {kind:{kinds}}  {column.reason}{missing}")
+    for name, (facts, *_) in idle.columns.items():
+        found.append(f"  {name:{width}}  {'set aside':{kinds}}  {facts.reason}")
+    rest = len(found) - MOST_LINES
+    return [*found[:MOST_LINES], f"  … and {rest} more"] if rest > 0 else found
