@@ -2,14 +2,17 @@
 
 import math
 import re
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 import torch
 from numpy.typing import NDArray
 
+from mixed_table import small
 from nits import NITS, NITSDensity
 from nits.heads import Categorical, Continuous, Inflated, Integer
 from nits.tables.columns import Categories, Codes, Gridded, Ordered, Real
@@ -456,3 +459,11 @@ def test_rows_are_filled_within_ends() -> None:
         law = model.conditionals(x[:1])[0]
         expected = law.cdf(torch.tensor([-0.5])) / law.cdf(torch.tensor([0.5]))
     assert abs(float((x[:, 0] <= -0.5).float().mean()) - float(expected)) < 4 * 0.5 / 4000**0.5
+
+
+def test_decimals_of_a_files_type_never_have_more_digits() -> None:
+    prices = [Decimal(int(k)) / 100 for k in np.random.default_rng(0).integers(9000, 10_000, 300)]
+    table = pyarrow.table({"price": pyarrow.array(prices, pyarrow.decimal128(4, 2))})
+    drawn = small(max_steps=3).fit(table).sample(20_000, random_state=0)
+    assert drawn.schema == table.schema
+    assert max(drawn["price"].to_pylist()) <= Decimal("99.99")

@@ -18,7 +18,7 @@ from nits.chunks import slices
 from nits.model.joint import NITS
 from nits.model.reading import Reading
 from nits.model.whitened import Whitened
-from nits.tables import defaults, frames, orders, sampling, schema, told
+from nits.tables import defaults, orders, sampling, schema, told, zones
 from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
 from nits.tables.schema import Encoded, Kinds, Supports
@@ -259,7 +259,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         It is NaN for missing values.
         """
         conditional = self._conditional(X)
-        return conditional.cdf(frames.read(X).columns[conditional.column.name])
+        return conditional.cdf(zones.read(X).columns[conditional.column.name])
 
     def _conditional(self, X: Any) -> Conditional:
         """Returns the distribution of the one modelled column given each row."""
@@ -269,7 +269,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 f"one column must be modelled for this, but {len(self.schema_.columns)} are; "
                 "name the others in context=."
             )
-        given = self._given(frames.read(X))
+        given = self._given(zones.read(X))
         with torch.no_grad():
             found = self.model_.conditionals(torch.zeros(len(given), 1), self._context(given))[0]
         return Conditional(self.schema_.columns[0], found)

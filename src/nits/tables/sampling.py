@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nits import checks
 from nits.pnn.random import private_generator, uniform
-from nits.tables import frames, orders
+from nits.tables import frames, orders, zones
 from nits.tables.frames import Frame, Values
 
 if TYPE_CHECKING:
@@ -41,16 +41,16 @@ def drawn(estimator: NITSDensity, n: int, seed: int, given: Any, complete: bool)
         for key, value in (given or {}).items():
             name = schema.names[orders.position(key, schema.names)]
             columns[name] = _repeated(columns[name], value)
-    return frames.write(Frame(_every(estimator, columns, count), schema.form))
+    return zones.write(Frame(_every(estimator, columns, count), schema.form))
 
 
 def _repeated(values: Values, value: Any) -> Values:
     """Returns one value in all rows of a column."""
-    missing = value is None or value != value
+    one = zones.local(frames.plain(np.array([value], object)))
     array = values.array.copy()
-    if not missing:
-        array[:] = value
-    return replace(values, array=array, missing=np.full(len(array), missing))
+    if not one.missing[0]:
+        array[:] = one.array[0]
+    return replace(values, array=array, missing=np.full(len(array), one.missing[0]))
 
 
 def _every(estimator: NITSDensity, columns: dict[str, Values], count: int) -> dict[str, Values]:
@@ -68,7 +68,7 @@ def _context(estimator: NITSDensity, n: int, given: Any) -> torch.Tensor | None:
             f"this model needs the columns {', '.join(estimator.context_schema_.names)}; "
             "pass a table with them as given=."
         )
-    numbers = estimator._given(frames.read(given))
+    numbers = estimator._given(zones.read(given))
     return estimator._context(numbers.repeat_interleave(n, 0))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from nits.tables import frames
+from nits.tables import zones
 from nits.tables.frames import Frame
 
 LEAST_ROWS = 2
@@ -23,14 +23,14 @@ def checked_frame(estimator: Any, X: Any, *, reset: bool) -> Frame:
         have those that it was fitted on.
     """
     if _is_table(X):
-        frame = frames.read(X)
+        frame = zones.read(X)
         if reset:  # later tables may have them in another order, and others besides
             estimator.n_features_in_ = len(frame.columns)
             estimator.feature_names_in_ = np.array(list(frame.columns), dtype=object)
         _refuse_few(frame, LEAST_ROWS if reset else 1)
         return frame
     least = LEAST_ROWS if reset else 1
-    return frames.read(
+    return zones.read(
         validate_data(
             estimator, X, reset=reset, ensure_all_finite="allow-nan", ensure_min_samples=least
         )

@@ -15,7 +15,7 @@ from nits.cli.commands import images
 from nits.cli.commands.score import arrow_types
 from nits.images.estimator import NITSImages
 from nits.persistence import load
-from nits.tables import files, frames
+from nits.tables import files, zones
 
 ROWS = 5000
 
@@ -31,8 +31,8 @@ def run(args: argparse.Namespace) -> int:
         )
     table = files.read_table(args.table, arrow_types(model))
     some = np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int)
-    frame = frames.read(table.take(some))
-    drawn = frames.read(model.sample(len(some), random_state=args.seed)).columns
+    frame = zones.read(table.take(some))
+    drawn = zones.read(model.sample(len(some), random_state=args.seed)).columns
     u = _uniform(model, model.schema_.encode(frame).numbers, args.seed)
     known = [
         {name: values.known for name, values in columns.items()}

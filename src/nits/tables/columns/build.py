@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -56,22 +58,18 @@ def column(
         decision = choice.decide(
             known, values.dtype, kind=kind, support=support, atoms=kind != "continuous"
         )
-    facts = replace(facts, reason=decision.reason, scores=dict(decision.scores))
+    reason = f"{len(values.levels)} categories in order" if values.levels and values.ordered else ""
+    facts = replace(facts, reason=reason or decision.reason, scores=dict(decision.scores))
     return _made(facts, decision, known, pool_below)
 
 
-class _named:
+@contextmanager
+def _named(name: str) -> Iterator[None]:
     """Puts the column's name before the sentence of an error."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, ValueError):
-            raise ValueError(f"column {self.name!r}: {error}") from None
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from None
 
 
 def _known(values: Values, facts: Facts) -> NDArray[Any]:
@@ -176,6 +174,7 @@ def unlimited(name: str, values: Values) -> Column:
         None,
         replace(
             ruler,
+            base=0,
             scale=Linear(float(np.median(known)), max(float(np.std(known)), 1e-300)),
             ends=(-math.inf, math.inf),
             lower=NO_TAIL,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from nits.heads import Head
 from nits.tables.frames import Values, plain
+from nits.tables.zones import local
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -141,7 +142,7 @@ class Column(ABC):
 
     def number(self, value: Any) -> float:
         """Returns the number of one value that is given."""
-        coded = self.encode(plain(np.array([value], dtype=_one_type(value))))
+        coded = self.encode(local(plain(np.array([value], object))))
         if bool(coded.unseen[0]) or coded.log_prob[0] == -math.inf:
             raise ValueError(
                 f"the value given for {self.name!r} must be one that the column can have, "
@@ -165,11 +166,6 @@ class Column(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Returns everything in a form that JSON can hold."""
         return {"column": self.record, "facts": asdict(self.facts)}
-
-
-def _one_type(value: Any) -> Any:
-    """Returns the dtype of an array that holds a value as it is."""
-    return object if value is None or isinstance(value, str) else None
 
 
 def facts_of(record: dict[str, Any]) -> Facts:

@@ -15,6 +15,7 @@ from nits.heads import Atoms, Categorical, Continuous, Head, Integer
 from nits.tables.columns import plainly
 from nits.tables.columns.column import Coded, Column, Facts, Flags, Numbers
 from nits.tables.frames import Values
+from nits.tables.zones import local, universal
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,12 @@ class First(Column):
         unit = "M8[ns]" if _is_time(self.dtype) else None
         if unit is not None:
             found = np.round(np.asarray(found) * 1e6).astype(np.int64) * 1000
-        return plainly.values(found, np.zeros(len(found), bool), self.facts, unit)
+        return local(plainly.values(found, np.zeros(len(found), bool), self.facts, unit))
 
     def _numbers(self, values: Values) -> Numbers:
         """Returns numbers or times as float64; times in seconds."""
         unit = "M8[ns]" if _is_time(self.dtype) else None
-        plain, _ = plainly.numbers(values, self.facts, unit)
+        plain, _ = plainly.numbers(universal(values), self.facts, unit)
         return plain.astype(np.float64) / (1e9 if unit else 1.0)
 
     def to_dict(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Ruler:
         """Returns values less the base as floats; integers lose no digit before."""
         if self.base == 0 or plain.dtype.kind not in "iu":
             return np.asarray(plain, np.float64) - self.base
-        above = grids._at_least(plain, self.base)
+        above = grids.at_least(plain, self.base)
         # Modulo 2^64: the difference is right where the larger is the minuend.
         ahead = plain.astype(np.uint64) - np.uint64(self.base % 2**64)
         return np.where(above, ahead.astype(np.float64), -(-ahead).astype(np.float64))
@@ -130,7 +130,7 @@ class Ruler:
             return np.clip(grid.points(nearest), low, high)
         start, step = int(grid.origin) - self.base, int(grid.step)
         k = np.rint((x - start) / step)
-        first = -math.inf if math.isinf(low) else math.ceil((int(low) - int(grid.origin)) / step)
+        first = -math.inf if math.isinf(low) else -((int(grid.origin) - int(low)) // step)
         last = math.inf if math.isinf(high) else (int(high) - int(grid.origin)) // step
         return grid.decode(_whole(k, first, last))
 
@@ -180,14 +180,14 @@ def at_least(plain: NDArray[Any], bound: Limit) -> Flags:
     """Returns whether values are at least a bound, which their type may not hold."""
     if plain.dtype.kind not in "iu" or math.isinf(bound):
         return np.asarray(plain >= bound)
-    return grids._at_least(plain, math.ceil(bound))
+    return grids.at_least(plain, math.ceil(bound))
 
 
 def at_most(plain: NDArray[Any], bound: Limit) -> Flags:
     """Returns whether values are at most a bound, which their type may not hold."""
     if plain.dtype.kind not in "iu" or math.isinf(bound):
         return np.asarray(plain <= bound)
-    return ~grids._at_least(plain, math.floor(bound) + 1)
+    return ~grids.at_least(plain, math.floor(bound) + 1)
 
 
 def _whole(k: Numbers, first: float, last: float) -> NDArray[Any]:

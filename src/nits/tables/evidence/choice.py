@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -183,12 +184,22 @@ def _ends(stored: NDArray[Any], dtype: str | None) -> tuple[Limit, Limit]:
     if stored.dtype.kind == "m":
         return -(2**63) + 1, 2**63 - 1
     if stored.dtype == np.float64:
-        return -np.inf, np.inf
+        return _digits(dtype)
     if stored.dtype.kind == "f":
         return float(np.finfo(stored.dtype).min), float(np.finfo(stored.dtype).max)
     name = _plain(dtype)
     ends = np.iinfo(name if re.fullmatch(r"u?int\d+", name) else stored.dtype)
     return int(ends.min), int(ends.max)
+
+
+def _digits(dtype: str | None) -> tuple[Limit, Limit]:
+    """Returns the ends of decimals with so many digits, which a file's type may have."""
+    found = re.search(r"decimal\d*\((\d+), (-?\d+)\)", dtype or "")
+    if found is None:
+        return -np.inf, np.inf
+    precision, scale = int(found[1]), int(found[2])
+    most = float(Decimal(10**precision - 1).scaleb(-scale))
+    return -most, most
 
 
 def _calendar(stored: NDArray[Any]) -> tuple[Limit, Limit]:

@@ -111,7 +111,7 @@ class Grid:
 
     def _encode_integers(self, whole: NDArray[Any]) -> tuple[Places, NDArray[np.bool_]]:
         first = int(self.origin)
-        above = _at_least(whole, first)
+        above = at_least(whole, first)
         # Differences modulo 2^64 are right, since the larger is the minuend.
         ahead = whole.astype(np.uint64) - np.uint64(first % 2**64)
         distance = np.where(above, ahead, np.uint64(0) - ahead)
@@ -203,7 +203,7 @@ def _of_integers(distinct: NDArray[Any]) -> Grid:
     return Grid(first, step, largest=largest)
 
 
-def _at_least(whole: NDArray[Any], bound: int) -> NDArray[np.bool_]:
+def at_least(whole: NDArray[Any], bound: int) -> NDArray[np.bool_]:
     """Whether integers of any type are at least a Python integer, which NumPy may not hold."""
     ends = np.iinfo(whole.dtype)
     if bound > ends.max:
