@@ -402,3 +402,30 @@ def test_a_table_of_middle_size_is_learned_without_a_schedule() -> None:
 def test_wrong_weights(weight: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         small().fit(np.random.default_rng(0).normal(size=(10, 2)), sample_weight=weight)
+
+
+@pytest.mark.parametrize("name", ["narrow", "skewed", "counts", "spikes", "wide"])
+def test_the_mean_is_that_of_many_quantiles(name: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random(400)
+    y = {
+        "narrow": 1000 * x + 0.01 * rng.normal(size=400),
+        "skewed": np.exp(3 * x + rng.normal(size=400)),
+        "counts": rng.poisson(5 + 20 * x),
+        "spikes": np.where(rng.random(400) < 0.5, 0.0, rng.gamma(2, 5 + 10 * x)),
+        "wide": (1e5 * x + 300 * rng.normal(size=400)).astype(int),
+    }[name]
+    table = pandas.DataFrame({"x": x, "y": y})
+    model = small(context=["x"], max_steps=30).fit(table)
+    levels = (np.arange(4000) + 0.5) / 4000
+    expected = model.predict_quantiles(table[:5], levels).astype(np.float64).mean(1)
+    np.testing.assert_allclose(model.predict_mean(table[:5]), expected, rtol=0.02)
+
+
+def test_levels_are_probabilities_in_any_form(table: Any) -> None:
+    table = table[["size", "count"]].dropna()
+    model = small(context=["size"]).fit(table)
+    two = model.predict_quantiles(table[:4], np.array([0.25, 0.5]))
+    assert (model.predict_quantiles(table[:4], 0.5)[:, 0] == two[:, 1]).all()
+    with pytest.raises(ValueError, match=re.escape("levels must lie in [0, 1], but 50 is among")):
+        model.predict_quantiles(table, [50, 95])

@@ -14,12 +14,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nits.tables.columns import Categories, first
+from nits.tables import means
+from nits.tables.columns import plainly
 from nits.tables.columns.column import LOWER, UPPER, Column, Numbers
+from nits.tables.columns.first import First
+from nits.tables.columns.numeric import Numeric
 from nits.tables.frames import Values
 
 LEVELS = 1000
-"""Quantiles whose mean is the mean."""
+"""Quantiles whose mean is the mean of a column of an old file."""
 
 AT_ONCE = 2**18
 """Quantiles that are computed together."""
@@ -36,7 +39,7 @@ class Conditional:
     column: Column
     law: Any
 
-    def quantiles(self, levels: Sequence[float]) -> NDArray[Any]:
+    def quantiles(self, levels: Sequence[float] | NDArray[np.float64]) -> NDArray[Any]:
         """Returns the column's values at probabilities, shape (N, len(levels))."""
         rows = max(1, AT_ONCE // max(1, len(self)))
         every = np.array(list(levels), np.float64)[:, None]
@@ -48,17 +51,16 @@ class Conditional:
 
     def mean(self) -> NDArray[Any]:
         """Returns the mean of each row's distribution, shape (N,): a time for times."""
-        if isinstance(self.column, Categories | first.Levels) or self.column.facts.ordered:
-            raise ValueError(f"column {self.column.name!r} is categorical, so it has no mean.")
-        levels = (np.arange(LEVELS) + 0.5) / LEVELS
-        every = self.quantiles(levels.tolist())
-        if every.dtype.kind not in "mM":
-            return np.asarray(every.mean(1, np.float64))
-        ticks = np.ascontiguousarray(every).view(np.int64)
-        median = ticks[:, LEVELS // 2]
-        beside = np.rint((ticks - median[:, None]).mean(1)).astype(np.int64)
-        found: NDArray[Any] = (median + beside).view(every.dtype)
-        return found
+        column = self.column
+        if isinstance(column, First):
+            return np.asarray(self.quantiles((np.arange(LEVELS) + 0.5) / LEVELS).mean(1))
+        if not isinstance(column, Numeric) or column.facts.ordered:
+            raise ValueError(f"column {column.name!r} is categorical, so it has no mean.")
+        found = means.mean(column, self._model_cdf, len(self))
+        if column.unit is None:
+            return found + column.ruler.base
+        ticks = np.rint(found).astype(np.int64) + column.ruler.base
+        return plainly.values(ticks, np.zeros(len(self), bool), column.facts, column.unit).array
 
     def cdf(self, values: Values) -> Numbers:
         """Returns the probability of a known value at most as large, shape (N,); NaN for holes."""

@@ -22,7 +22,7 @@ from nits.tables import defaults, orders, sampling, schema, told, zones
 from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
 from nits.tables.schema import Encoded, Kinds, Supports
-from nits.tables.validate import checked_frame, checked_weight, told_of
+from nits.tables.validate import checked_frame, checked_levels, checked_weight, told_of
 from nits.training.fit import fit as train
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows, parted
@@ -238,18 +238,18 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return sampling.drawn(self, n_samples, seed, given, complete)
 
     def predict_quantiles(
-        self, X: Any, levels: Sequence[float] = (0.05, 0.5, 0.95)
+        self, X: Any, levels: Sequence[float] | NDArray[Any] | float = (0.05, 0.5, 0.95)
     ) -> NDArray[Any]:
         """Returns quantiles of the modelled column given each row of X, shape (N, len(levels)).
 
         They are those of known values: holes have no place among them.
         """
-        return self._conditional(X).quantiles(levels)
+        return self._conditional(X).quantiles(checked_levels(levels))
 
     def predict_mean(self, X: Any) -> NDArray[Any]:
         """Returns the mean of the modelled column given each row of X, shape (N,); a time of times.
 
-        It is the mean of 1,000 quantiles at evenly spaced levels; a category has no mean.
+        It is a quadrature of the distribution function; a category has no mean.
         """
         return self._conditional(X).mean()
 

@@ -64,6 +64,16 @@ def told_of(notice: str) -> None:
         warnings.warn(notice, TableWarning, stacklevel=4)
 
 
+def checked_levels(levels: Any) -> NDArray[np.float64]:
+    """Returns one or more probabilities."""
+    found = np.atleast_1d(np.asarray(levels, np.float64))
+    outside = found[~((found >= 0) & (found <= 1))]
+    if found.ndim != 1 or len(outside):
+        got = f"{outside[0]:g} is among them" if len(outside) else f"have {found.ndim} dimensions"
+        raise ValueError(f"levels must lie in [0, 1], but {got}; divide percentages by 100.")
+    return found
+
+
 def checked_weight(weight: Any, rows: int) -> NDArray[np.float32] | None:
     """Returns the weight of each row, or None."""
     if weight is None:

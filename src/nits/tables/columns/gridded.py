@@ -64,6 +64,10 @@ class Gridded(Numeric):
         k = np.clip(numbers, *self.ends()).astype(np.int64)
         return self.grid.decode(k)
 
+    def amount(self, numbers: Numbers) -> Numbers:
+        """Returns the values of steps, less the base."""
+        return np.asarray(numbers * self.grid.width + start(self.grid, self.ruler.base))
+
     def curve(self) -> Curve:
         """Returns the scale as a function of the step."""
         return curve(self.ruler.scale, self.grid, self.ruler.base)
@@ -81,19 +85,23 @@ class Gridded(Numeric):
         return {**super().to_dict(), **own}
 
 
+def start(grid: Grid, base: int) -> float:
+    """Returns the value of step 0 less the base."""
+    return float(int(grid.origin) - base) if grid.exact else grid.start - base
+
+
 def curve(scale: scales.Scale, grid: Grid, base: int) -> Curve:
     """Returns the scale of values origin + k · step, less the base, as a function of k."""
-    step = grid.width
-    start = float(int(grid.origin) - base) if grid.exact else grid.start - base
+    step, first = grid.width, start(grid, base)
     if isinstance(scale, scales.Linear):
-        return Line((scale.shift - start) / step, scale.width / step)
+        return Line((scale.shift - first) / step, scale.width / step)
     if isinstance(scale, scales.Log):
         shift = scale.shift - math.log(step)
-        return Log((scale.offset - start) / step, scale.sign, shift, scale.width)
+        return Log((scale.offset - first) / step, scale.sign, shift, scale.width)
     if isinstance(scale, scales.Asinh):
-        return Asinh((scale.centre - start) / step, scale.unit / step, scale.width)
+        return Asinh((scale.centre - first) / step, scale.unit / step, scale.width)
     if isinstance(scale, scales.Logit):
-        return Logit(-start / step, (1 - start) / step, scale.shift, scale.width)
+        return Logit(-first / step, (1 - first) / step, scale.shift, scale.width)
     raise TypeError(f"there is no curve for the scale {scale}.")
 
 

@@ -53,6 +53,11 @@ class Listed(Numeric):
         """Returns the listed values."""
         return np.array(self.listed)[np.clip(numbers, *self.ends()).astype(np.int64)]
 
+    def amount(self, numbers: Numbers) -> Numbers:
+        """Returns the listed value at each position, less the base; between two, in between."""
+        listed = self.ruler.numbers(np.array(self.listed))
+        return np.asarray(np.interp(numbers, np.arange(len(listed)), listed))
+
     def to_dict(self) -> dict[str, Any]:
         """Returns everything in a form that JSON can hold."""
         return {**super().to_dict(), "listed": list(self.listed)}

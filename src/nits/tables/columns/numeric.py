@@ -124,6 +124,25 @@ class Numeric(Column):
         below = np.where(side == LOWER, 1 - passed[0], 1.0)
         return numbers, (below, np.where(side == UPPER, passed[1], 0.0))
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """Where the numbers of known values begin and end, cells included."""
+        low, high = self.ends()
+        return (low, high) if self.kind == "continuous" else (low - 0.5, high + 0.5)
+
+    @property
+    def spikes(self) -> NDArray[np.float32]:
+        """The numbers of atoms of a density, ascending."""
+        return np.empty(0, np.float32)
+
+    @abstractmethod
+    def amount(self, numbers: Numbers) -> Numbers:
+        """Returns what numbers, which need not be whole, are worth, less the base."""
+
+    def amount_beyond(self, side: int, u: Numbers) -> Numbers:
+        """Returns what values beyond an end are worth, less the base."""
+        return self.ruler.numbers(self.ruler.drawn(side, u))
+
     def end(self, side: int) -> float:
         """Returns the number of the least or the greatest training value."""
         return self.ends()[0] if side == LOWER else self.ends()[1]

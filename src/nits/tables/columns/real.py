@@ -88,6 +88,15 @@ class Real(Numeric):
             found[numbers.astype(np.float32) == place] = atom
         return found
 
+    @property
+    def spikes(self) -> NDArray[np.float32]:
+        """The atoms' numbers."""
+        return self.places()
+
+    def amount(self, numbers: Numbers) -> Numbers:
+        """Returns the values at places on the scale, less the base."""
+        return self.ruler.scale.back(numbers)
+
     def head(self, hidden: tuple[int, ...], knots: int) -> Head:
         """Returns a PNN on the body, with atoms and holes if there are any."""
         low, high = self.ruler.ends
