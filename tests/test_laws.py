@@ -8,7 +8,13 @@ from nits import NITS
 from registry import MODELS, randomized, seeded
 
 
-@pytest.mark.parametrize("name", MODELS)
+SLOW = {"mixture-cells", "mixture-whitened"}
+"""Models whose laws take long, and whose parts other models have."""
+
+EVERY = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in MODELS]
+
+
+@pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_law(law: Law, name: str) -> None:
     law(MODELS[name]())
