@@ -7,7 +7,6 @@ from laws import LAWS, Law
 from nits import NITS
 from registry import MODELS, randomized, seeded
 
-
 SLOW = {"mixture-cells", "mixture-whitened"}
 """Models whose laws take long, and whose parts other models have."""
 
