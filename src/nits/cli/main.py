@@ -88,6 +88,9 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--order", type=_names, help="columns in the order to model them, such as b,a; or greedy"
     )
+    verb.add_argument(
+        "--members", type=_count, default=1, help="networks to train and mix; 1 by default"
+    )
     verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
         "--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH"

@@ -185,6 +185,50 @@ class Mixture(Density):
                     rows[here] = member.sample(len(here), about, source, given=values)
         return rows
 
+    def filled(
+        self,
+        u: Tensor,
+        given: Tensor,
+        context: Tensor | None = None,
+        within: Sequence[tuple[float, float]] | None = None,
+    ) -> Tensor:
+        """Returns rows at probabilities u in which some values are set; see `Density.filled`.
+
+        Rows in which these come first, or none is set, are each drawn from one member.
+        """
+        if within is not None:
+            return super().filled(u, given, context, within)
+        known = ~torch.isnan(given[:, self.order])
+        first = ~(known[:, 1:] & ~known[:, :-1]).any(1)
+        rows = torch.empty_like(u)
+        for here, fill in ((~first, super().filled), (first, self._from_members)):
+            at = here.nonzero().flatten()
+            if len(at):
+                rows[at] = fill(u[at], given[at], None if context is None else context[at])
+        return rows
+
+    def _from_members(self, u: Tensor, given: Tensor, context: Tensor | None) -> Tensor:
+        """Draws each row from one member, which the first column that is drawn chooses.
+
+        A probability that falls into a member's share is spread over (0, 1) again.
+        """
+        known = ~torch.isnan(given[:, self.order])
+        column = self.order[known.sum(1).clamp(max=self.columns - 1)]
+        every = torch.arange(len(u), device=u.device)
+        shares = self._shares(len(u), context, given if bool(known.any()) else None)
+        reach = shares.cumsum(1)
+        here = u[every, column] * reach[:, -1]
+        chosen = (here.unsqueeze(1) > reach[:, :-1]).sum(1)
+        inner = (here - (reach - shares)[every, chosen]) / shares[every, chosen]
+        eps = torch.finfo(u.dtype).eps
+        u = u.index_put((every, column), inner.clamp(eps / 4, 1 - eps))
+        rows = torch.empty_like(u)
+        for k, member in enumerate(self.members):
+            at = (chosen == k).nonzero().flatten()
+            if len(at):
+                rows[at] = member.filled(u[at], given[at], None if context is None else context[at])
+        return rows
+
     def _shares(self, n: int, context: Tensor | None, given: Tensor | None) -> Tensor:
         """Returns w_k(x_<i), where x_<i are the given columns of each row, shape (n, K)."""
         if given is None:

@@ -14,18 +14,15 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from nits import checks
 from nits.chunks import slices
-from nits.model.joint import NITS
 from nits.model.reading import Reading
-from nits.model.whitened import Whitened
-from nits.tables import defaults, orders, sampling, schema, told, zones
+from nits.tables import defaults, members, orders, sampling, schema, told, zones
 from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
-from nits.tables.schema import Encoded, Kinds, Supports
+from nits.tables.schema import Kinds, Supports
 from nits.tables.validate import checked_frame, checked_levels, checked_weight, told_of
-from nits.training.fit import fit as train
-from nits.training.recipe import Recipe
-from nits.training.rows import Rows, parted
+from nits.training.rows import Rows
 
 SCORED_AT_ONCE = 8192
 
@@ -42,6 +39,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     support: Column → (low, high): what lies beyond is impossible.
     pool_below: Categories in fewer rows than this are modelled as one; none by default.
     context: Columns that are given and not modelled.
+    members: How many networks are trained, each on other rows and from another seed; the model is
+        their mixture, which is an exact density, too.
     order: The modelled columns in the order in which they are modelled, by default that of
         the table; or "greedy": each next column is the one that those before it predict best.
     hidden, blocks, dropout, learning_rate: Width, depth, dropout and learning rate of the weight
@@ -63,6 +62,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         support: Supports = None,
         pool_below: int = 0,
         context: Sequence[str | int] | None = None,
+        members: int = 1,
         order: Sequence[str | int] | str | None = None,
         hidden: int | None = None,
         blocks: int | None = None,
@@ -80,6 +80,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.support = support
         self.pool_below = pool_below
         self.context = context
+        self.members = members
         self.order = order
         self.hidden = hidden
         self.blocks = blocks
@@ -95,6 +96,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NITSDensity:
         """Learns the density of the rows of X: a DataFrame, Arrow table, array, or file's path."""
+        checks.positive("members", self.members)
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -102,12 +104,14 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         plan = defaults.plan(len(frame), len(self.schema_.columns))
         self.knots_ = plan.knots
         coded, given = self.schema_.encode(frame), self._given(frame)
-        self._build(coded, given, plan, seed)
+        self.order_ = orders.positions(self.order, self.schema_.names, coded.numbers)
+        self._read(given)
         x = torch.from_numpy(coded.numbers)
         rows = Rows(x, self._context(given), None if weight is None else torch.from_numpy(weight))
-        fitted, held_out = parted(len(rows), self.validation_fraction, seed)
-        self._train(rows.subset(fitted), rows.subset(held_out), plan, seed)
-        self.held_out_ = self._in_units(rows.subset(held_out), coded.log_prob[held_out.numpy()])
+        found = members.learned(self, rows, coded.log_prob.sum(1), plan, seed)
+        self.model_ = members.mixed(found)
+        self.history_ = members.history(found)
+        self.held_out_ = members.held_out(found)
         return self
 
     def _decide(self, frame: Frame) -> None:
@@ -132,54 +136,19 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             lines = told.lines(self.schema_, self.context_schema_, self.idle_)
             print(*lines, sep="\n", file=stderr)
 
-    def _build(self, coded: Encoded, given: torch.Tensor, plan: defaults.Plan, seed: int) -> None:
-        heads = [column.head(tuple(self.pnn), plan.knots) for column in self.schema_.columns]
-        read = [column.head(tuple(self.pnn), plan.knots) for column in self.context_schema_.columns]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            density = NITS.mlp(
-                heads,
-                hidden=self.hidden or plan.hidden,
-                blocks=plan.blocks if self.blocks is None else self.blocks,
-                dropout=plan.dropout if self.dropout is None else self.dropout,
-                context=sum(head.inputs for head in read),
-                order=orders.positions(self.order, self.schema_.names, coded.numbers),
-            )
-        self.model_ = Whitened(density) if self.whiten else density
+    def _read(self, given: torch.Tensor) -> None:
+        """Sets up what the networks read of the columns that are given."""
+        columns = self.context_schema_.columns
+        read = [column.head(tuple(self.pnn), self.knots_) for column in columns]
         self.context_reading_ = Reading(read) if read else None
         if self.context_reading_ is not None:
             self.context_reading_.start_at(given.t())
 
-    def _train(self, rows: Rows, held_out: Rows, plan: defaults.Plan, seed: int) -> None:
-        recipe = Recipe(
-            batch_size=plan.batch_size,
-            learning_rate=self.learning_rate or plan.learning_rate,
-            optimizer=plan.optimizer,
-        )
-        steps = self.max_steps if self.max_steps or self.max_minutes else plan.steps
-        self.history_ = train(
-            self.model_,
-            rows.x,
-            context=rows.context,
-            sample_weight=rows.weight,
-            validation=held_out if len(held_out) else 0.0,
-            recipe=recipe,
-            max_steps=steps,
-            max_minutes=self.max_minutes,
-            seed=seed,
-            progress=self.verbose,
-        ).to_dict()
-
-    def _in_units(self, held_out: Rows, log_prob: NDArray[np.float64]) -> float | None:
-        """Returns the mean log-density of held-out rows in the units of `score_samples`, or None.
-
-        It is weighted if the rows are.
-        """
-        if not len(held_out):
-            return None
-        weight = None if held_out.weight is None else np.asarray(held_out.weight, np.float64)
-        mean = np.average(log_prob.sum(1), weights=weight)
-        return float(self.history_["final_validation"] + mean)
+    @property
+    def context_width(self) -> int:
+        """The number of features that the networks read of the columns that are given."""
+        reading = self.context_reading_
+        return 0 if reading is None else sum(head.inputs for head in reading.heads)
 
     def _given(self, frame: Frame) -> torch.Tensor:
         """Returns the numbers of the columns that are given."""

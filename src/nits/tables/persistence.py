@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,11 @@ import numpy as np
 from torch import Tensor
 
 import nits
+from nits.heads import Head
 from nits.model import storage
+from nits.model.density import Density
 from nits.model.joint import NITS
+from nits.model.mixture import Mixture
 from nits.model.reading import Reading
 from nits.model.whitened import Whitened
 from nits.tables import schema
@@ -36,7 +39,8 @@ def save(estimator: Any, path: str | Path) -> None:
 def description(estimator: Any) -> dict[str, Any]:
     """Returns what a file holds besides tensors: parameters, schema, sizes, training history."""
     model = estimator.model_
-    density: Any = model.density if isinstance(model, Whitened) else model
+    first = model.members[0] if isinstance(model, Mixture) else model
+    density: Any = first.density if isinstance(first, Whitened) else first
     weights = density.weights
     return {
         "nits": nits.__version__,
@@ -52,7 +56,8 @@ def description(estimator: Any) -> dict[str, Any]:
             "dropout": weights.dropout,
             "order": model.order.tolist(),
             "pnn": list(estimator.pnn),
-            "whiten": isinstance(model, Whitened),
+            "whiten": isinstance(first, Whitened),
+            "members": len(model.members) if isinstance(model, Mixture) else 1,
             "knots": estimator.knots_,
         },
         "training": estimator.history_,
@@ -109,6 +114,20 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     estimator.context_reading_ = Reading(read) if read else None
     if estimator.context_reading_ is not None and "context.knots" in tensors:
         estimator.context_reading_.knots.copy_(tensors["context.knots"])
+    densities = [_density(estimator, shape, read) for _ in range(shape.get("members", 1))]
+    estimator.order_ = shape["order"]
+    estimator.model_ = Mixture(densities) if len(densities) > 1 else densities[0]
+    state = {
+        name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")
+    }
+    estimator.model_.load_state_dict(state)
+    estimator.model_.eval()
+
+
+def _density(estimator: Any, shape: dict[str, Any], read: Sequence[Head]) -> Density:
+    """Returns one network with initial weights."""
+    pnn = tuple(shape["pnn"])
+    knots = shape["knots"]
     density = NITS.mlp(
         [column.head(pnn, knots) for column in estimator.schema_.columns],
         hidden=shape["hidden"],
@@ -117,12 +136,7 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
         context=sum(head.inputs for head in read),
         order=shape["order"],
     )
-    estimator.model_ = Whitened(density) if shape.get("whiten") else density
-    state = {
-        name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")
-    }
-    estimator.model_.load_state_dict(state)
-    estimator.model_.eval()
+    return Whitened(density) if shape.get("whiten") else density
 
 
 def _ends(low: float | None, high: float | None) -> tuple[float, float]:

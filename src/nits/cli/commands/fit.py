@@ -39,6 +39,7 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         pool_below=args.pool_below,
         context=args.context or None,
         order=GREEDY if args.order == [GREEDY] and GREEDY not in table.column_names else args.order,
+        members=args.members,
         whiten=args.whiten,
         max_minutes=args.max_minutes,
         max_steps=args.max_steps,
