@@ -68,6 +68,16 @@ def fitted(table: Any, minutes: float, folder: Path) -> Record:
 def mixture(table: Any, steps: list[float]) -> Record:
     """Returns the held-out figures of the best Gaussian mixture; real columns have step 0."""
     from sklearn.mixture import GaussianMixture
+
+    every = [GaussianMixture(k, random_state=0, max_iter=200) for k in COMPONENTS]
+    best, found = density(table, steps, every)
+    return {**found, "components": int(best.n_components)}
+
+
+def density(
+    table: Any, steps: list[float], estimators: list[Any], most_rows: int = 50_000
+) -> tuple[Any, Record]:
+    """Returns the best of scikit-learn's densities by validation, and its held-out figures."""
     from sklearn.preprocessing import StandardScaler
 
     noise, width = np.random.default_rng(2), np.array(steps)
@@ -75,18 +85,16 @@ def mixture(table: Any, steps: list[float]) -> Record:
         part.to_numpy(np.float64) + (noise.random(part.shape) - 0.5) * width
         for part in held_out(table)
     )
-    train = train[np.random.default_rng(1).permutation(len(train))[:50_000]]
+    train = train[np.random.default_rng(1).permutation(len(train))[:most_rows]]
     scaler = StandardScaler().fit(train)
     cut = len(train) // 10
     rows, validation = scaler.transform(train[cut:]), scaler.transform(train[:cut])
-    found = [GaussianMixture(k, random_state=0, max_iter=200).fit(rows) for k in COMPONENTS]
-    best = max(found, key=lambda model: float(model.score(validation)))
+    best = max((one.fit(rows) for one in estimators), key=lambda one: float(one.score(validation)))
     shift = -np.log(scaler.scale_).sum() + sum(math.log(step) for step in steps if step)
     values = best.score_samples(scaler.transform(test)) + shift
-    return {
+    return best, {
         "nats": float(values.mean()),
         "two_standard_errors": 2 * float(values.std()) / math.sqrt(len(values)),
-        "components": int(best.n_components),
         "training_rows": len(rows),
     }
 
