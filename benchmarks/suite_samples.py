@@ -53,9 +53,7 @@ def transfer(train: Any, test: Any, target: str) -> float:
     from sklearn.metrics import r2_score, roc_auc_score
 
     train, test = (part.dropna(subset=[target]) for part in (train, test))
-    x, y = (
-        features(part.drop(columns=target), test.drop(columns=target)) for part in (train, test)
-    )
+    x, y = features(*(part.drop(columns=target) for part in (train, test)))
     if test[target].nunique() == 2:
         model = ensemble.HistGradientBoostingClassifier(random_state=0).fit(x, train[target])
         return float(roc_auc_score(test[target], model.predict_proba(y)[:, 1]))
