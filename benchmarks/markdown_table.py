@@ -16,3 +16,8 @@ def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
 def minus(text: str) -> str:
     """Returns the text with signs for hyphens."""
     return text.replace("-", "−")
+
+
+def with_rows_outside(figure: str, outside: int, rows: int) -> str:
+    """Returns a figure, followed by the number of rows that it leaves out, if there are any."""
+    return minus(figure) + (f" ({outside} of {rows:,} rows outside)" if outside else "")

@@ -17,7 +17,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,17 +31,17 @@ import suite_samples
 from command_line import held_out
 from models import synthesizers
 from results import RESULTS, ROOT, Record, circumstances, write
+from sklearn.utils import check_random_state
 
 import nits
 
-OURS, REAL, DENSITIES, DETECTORS = "nits", "real rows", "densities", "detectors"
+OURS, REAL = "nits", "real rows"
 PACKAGES = {"gaussian-copula": "copulas", "tvae": "ctgan", "arf": "arfpy"}
 MINUTES: dict[str, float] = {}
 """The budget of tables on which the default one would take more than ten minutes."""
 
-SAMPLES, QUICK_SAMPLES, QUICK_ROWS, QUICK_STEPS = 1_000_000, 500, 600, 5
-
-Part = Callable[[], Record]
+SAMPLES, QUICK_SAMPLES = 1_000_000, 500
+QUICK_ROWS, QUICK_STEPS = 600, 5
 
 
 def fitted(rows: Any, name: str, quick: bool) -> tuple[Any, Record]:
@@ -59,36 +59,25 @@ def fitted(rows: Any, name: str, quick: bool) -> tuple[Any, Record]:
 
 def our_table(table: Any, name: str, quick: bool) -> Record:
     """Returns our figures of a table: all of it, and the numbers that rivals have densities of."""
-    train, test = held_out(table)
-    numbers = suite_densities.numbers_of(table)
+    (train, test), numbers = held_out(table), suite_densities.numbers_of(table)
     steps = suite_densities.steps_of(numbers)
     model, found = fitted(train, name, quick)
-    found["all_columns"] = suite_densities.ours(model, test, steps)
-    if numbers.shape == table.shape:
-        found["numeric_columns"] = found["all_columns"]
-    else:
+    found["all_columns"] = found["numeric_columns"] = suite_densities.ours(model, test, steps)
+    if numbers.shape != table.shape:
         rows, rest = held_out(numbers)
         found["numeric_columns"] = suite_densities.ours(fitted(rows, name, quick)[0], rest, steps)
-    seeds = iter(range(SAMPLES))
-    found |= suite_samples.worth(sampler(model, seeds), train, test, name)
+    sample = partial(model.sample, random_state=check_random_state(0))
     start, count = time.perf_counter(), QUICK_SAMPLES if quick else SAMPLES
-    found["ranges"] = suite_samples.ranges(sampler(model, seeds), train, count)
-    return {**found, "sampling_seconds": time.perf_counter() - start}
-
-
-def sampler(model: Any, seeds: Iterator[int]) -> suite_samples.Sample:
-    """Returns how to sample a model, or a table's rows, each time from the next seed."""
-    return lambda count: model.sample(count, random_state=next(seeds))
+    found["ranges"] = suite_samples.ranges(sample, train, count)
+    found["sampling_seconds"] = time.perf_counter() - start
+    return {**found, **suite_samples.worth(sample, train, test, name)}
 
 
 def rival_table(rival: str, table: Any, name: str, quick: bool) -> Record:
     """Returns the figures of a rival's samples, or of training rows as if they were sampled."""
-    train, test = held_out(table)
-    start = time.perf_counter()
-    if rival == REAL:
-        sample, rows = sampler(train, iter(range(9))), len(train)
-    else:
-        sample, rows = synthesizers.fit(rival, train, quick)
+    (train, test), start = held_out(table), time.perf_counter()
+    real = partial(train.sample, random_state=check_random_state(0)), len(train)
+    sample, rows = real if rival == REAL else synthesizers.fit(rival, train, quick)
     seconds = time.perf_counter() - start
     found = suite_samples.worth(sample, train, test, name)
     return {**found, "seconds": seconds, "training_rows": rows}
@@ -99,52 +88,45 @@ def our_anomalies(x: Any, y: Any, name: str, quick: bool) -> Record:
     train, test, label = suite_anomalies.parted(x, y)
     model, found = fitted(train, name, quick)
     scores = model.score_samples(test)
-    infinite = int((scores == -np.inf).sum())
-    return {**found, "auroc": suite_anomalies.auroc(scores, label), "rows_outside": infinite}
+    outside = int((scores == -np.inf).sum())
+    return {**found, "auroc": suite_anomalies.auroc(scores, label), "rows_outside": outside}
 
 
-def parts_of(path: Path, quick: bool) -> dict[str, Part]:
+def parts_of(path: Path, name: str, quick: bool) -> dict[str, Callable[[], Record]]:
     """Returns what there is to be measured of a file, by the names of the models."""
-    name = path.name.partition(".")[0]
     if path.suffix == ".npz":
         with np.load(path) as file:
-            x, y = file["X"], file["y"]
-        if quick:
-            x, y = x[-QUICK_ROWS:], y[-QUICK_ROWS:]
+            x, y = (file[key][-QUICK_ROWS if quick else None :] for key in "Xy")
         ours = partial(our_anomalies, x, y, name, quick)
-        return {OURS: ours, DETECTORS: partial(suite_anomalies.detectors, x, y)}
+        return {"detectors": partial(suite_anomalies.detectors, x, y), OURS: ours}
     table = pandas.read_csv(path)
     if quick:
         table = table.sample(min(QUICK_ROWS, len(table)), random_state=0)
-    samplers = {
-        rival: partial(rival_table, rival, table, name, quick) for rival in (REAL, *PACKAGES)
+    return {
+        "densities": partial(suite_densities.rivals, table, quick),
+        **{one: partial(rival_table, one, table, name, quick) for one in (REAL, *PACKAGES)},
+        OURS: partial(our_table, table, name, quick),
     }
-    densities = partial(suite_densities.rivals, table, quick)
-    return {OURS: partial(our_table, table, name, quick), DENSITIES: densities, **samplers}
 
 
-def measure(path: Path, folder: Path, models: tuple[str, ...], quick: bool) -> None:
-    """Measures the parts of a file that are wanted and not there, and keeps each at once."""
-    name = path.name.partition(".")[0]
-    kept = folder / f"suite-{name}.json"
-    kind = path.parent.name
-    found: Record = json.loads(kept.read_text("utf-8")) if kept.exists() else {"kind": kind}
-    for model, part in parts_of(path, quick).items():
-        ours = model == OURS
-        if (OURS if ours else "rivals") not in models or (model in found and not ours):
+def measure(path: Path, file: Path, model: str | None, quick: bool) -> None:
+    """Measures the parts of a table that are wanted and not there, and keeps each at once."""
+    new = {"kind": path.parent.name}
+    found: Record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else new
+    for part, figures in parts_of(path, file.stem.removeprefix("suite-"), quick).items():
+        if model not in (None, OURS if part == OURS else "rivals") or part in found.keys() - {OURS}:
             continue
-        package = PACKAGES.get(model, "scikit-learn")
+        package = PACKAGES.get(part, "scikit-learn")
         try:
-            circumstance = {**circumstances(), "package": {package: version(package)}}
+            around = {**circumstances(), "package": {package: version(package)}}
         except PackageNotFoundError:
-            print(f"{name}: {model} is not installed; see make rivals", file=sys.stderr)
+            print(f"{file.stem}: {part} is left out; make rivals installs it", file=sys.stderr)
             continue
-        start = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("default" if ours else "ignore")
-            found[model] = {**circumstance, "results": part()}
-        write(kept, found)
-        print(f"{name}: {model}, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+            warnings.simplefilter("default" if part == OURS else "ignore")
+            found[part] = {**around, "results": figures()}
+        write(file, found)
+        print(f"{file.stem}: {part}", file=sys.stderr, flush=True)
 
 
 def main(argv: list[str] | None = None, folder: Path | None = None) -> int:
@@ -156,15 +138,14 @@ def main(argv: list[str] | None = None, folder: Path | None = None) -> int:
     args = parser.parse_args(argv)
     data = Path(os.environ["NITS_DATA"])
     every = [*sorted(data.glob("anomalies/*.npz")), *sorted(data.glob("tables/*.csv.gz"))]
-    names = {path.name.partition(".")[0]: path for path in every}
-    unknown = sorted(set(args.only or names) - set(names))
-    if unknown or not names:
-        print(f"error: {data.name} has no table {', '.join(unknown)}", file=sys.stderr)
+    paths = {path.name.partition(".")[0]: path for path in every}
+    unknown = [name for name in args.only or () if name not in paths]
+    if unknown:
+        print(f"error: NITS_DATA must have a table {unknown[0]}, but has none.", file=sys.stderr)
         return 2
     place = folder or (ROOT / "out" / "suite" if args.quick else RESULTS)
-    models = (args.model,) if args.model else ("rivals", OURS)
-    for name in args.only or names:
-        measure(names[name], place, models, args.quick)
+    for name in args.only or paths:
+        measure(paths[name], place / f"suite-{name}.json", args.model, args.quick)
     return 0
 
 

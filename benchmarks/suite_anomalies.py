@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,9 @@ NEIGHBOURS = 5
 def parted(x: Rows, y: Rows) -> tuple[Rows, Rows, Rows]:
     """Returns a random half of the normal rows, all others, and which of these are anomalies."""
     order = np.random.default_rng(0).permutation(np.flatnonzero(y == 0))
-    rest = np.setdiff1d(np.arange(len(y)), order[: len(order) // 2])
-    return x[order[: len(order) // 2]], x[rest], y[rest]
+    half = order[: len(order) // 2]
+    rest = np.setdiff1d(np.arange(len(y)), half)
+    return x[half], x[rest], y[rest]
 
 
 def auroc(scores: Rows, y: Rows) -> float:
@@ -30,46 +30,21 @@ def auroc(scores: Rows, y: Rows) -> float:
 
 def detectors(x: Rows, y: Rows) -> Record:
     """Returns the AUROC of scikit-learn's detectors, on standardized columns."""
+    from sklearn.ensemble import IsolationForest
+    from sklearn.mixture import GaussianMixture
+    from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
     from sklearn.preprocessing import StandardScaler
 
     train, test, label = parted(x, y)
     scaler = StandardScaler().fit(train)
-    rows = scaler.transform(train), scaler.transform(test)
-    return {name: auroc(scores(*rows), label) for name, scores in DETECTORS.items()}
-
-
-def _neighbours(train: Rows, test: Rows) -> Rows:
-    from sklearn.neighbors import NearestNeighbors
-
-    distances: Rows = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(train).kneighbors(test)[0]
-    return -distances[:, -1]
-
-
-def _factor(train: Rows, test: Rows) -> Rows:
-    from sklearn.neighbors import LocalOutlierFactor
-
-    scores: Rows = LocalOutlierFactor(novelty=True).fit(train).score_samples(test)
-    return scores
-
-
-def _forest(train: Rows, test: Rows) -> Rows:
-    from sklearn.ensemble import IsolationForest
-
-    scores: Rows = IsolationForest(random_state=0).fit(train).score_samples(test)
-    return scores
-
-
-def _mixture(train: Rows, test: Rows) -> Rows:
-    from sklearn.mixture import GaussianMixture
-
-    every: Iterable[Any] = (GaussianMixture(k, random_state=0).fit(train) for k in COMPONENTS)
-    scores: Rows = min(every, key=lambda model: float(model.bic(train))).score_samples(test)
-    return scores
-
-
-DETECTORS: dict[str, Callable[[Rows, Rows], Rows]] = {
-    "kNN": _neighbours,
-    "LOF": _factor,
-    "isolation forest": _forest,
-    "Gaussian mixture": _mixture,
-}
+    train, test = scaler.transform(train), scaler.transform(test)
+    near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(train).kneighbors(test)[0]
+    mixtures = [GaussianMixture(k, random_state=0).fit(train) for k in COMPONENTS]
+    mixture = min(mixtures, key=lambda model: float(model.bic(train)))
+    scores = {
+        "kNN": -near[:, -1],
+        "LOF": LocalOutlierFactor(novelty=True).fit(train).score_samples(test),
+        "isolation forest": IsolationForest(random_state=0).fit(train).score_samples(test),
+        "Gaussian mixture": mixture.score_samples(test),
+    }
+    return {name: auroc(values, label) for name, values in scores.items()}

@@ -94,15 +94,12 @@ def ranges(sample: Sample, train: Any, count: int) -> Record:
     were none; and values between the steps of a column that has steps.
     """
     every = {name: _limits(train[name]) for name in train}
-    found = {
-        name: {"known": int(train[name].notna().sum()), "below": 0, "above": 0, "wrong": 0}
-        for name in train
-    }
+    found: Record = {name: {"known": int(train[name].notna().sum())} for name in train}
     for start in range(0, count, AT_ONCE):
         drawn = sample(min(AT_ONCE, count - start))
         for name in train:
             for key, value in _counted(drawn[name], every[name]).items():
-                found[name][key] += value
+                found[name][key] = found[name].get(key, 0) + value
     return {"samples": count, "columns": found}
 
 

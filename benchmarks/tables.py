@@ -13,9 +13,10 @@ from pathlib import Path
 
 import ablation
 import results
-from markdown_table import minus, table
+from markdown_table import minus, table, with_rows_outside
 from results import Record
 from speed_table import speed_tables
+from suite_page import suite_tables
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 OURS = "nits-mlp"
@@ -72,11 +73,6 @@ def nats_of(run: Record) -> str:
         return "not finite"
     outside = run["test_rows_outside"], run["test_rows"]
     return with_rows_outside(f"{value:.3f} ± {error:.3f}", *outside)
-
-
-def with_rows_outside(figure: str, outside: int, rows: int) -> str:
-    """Returns a figure, followed by the number of rows that it leaves out, if there are any."""
-    return minus(figure) + (f" ({outside} of {rows:,} rows outside)" if outside else "")
 
 
 def full_table(folder: Path) -> str:
@@ -210,6 +206,7 @@ PLACES: dict[str, Callable[[Path], str]] = {
     "docs/tables.md": command_line_table,
     "docs/image-models.md": image_table,
     "docs/speed.md": speed_tables,
+    "docs/suite.md": suite_tables,
 }
 
 

@@ -2,8 +2,8 @@
 
 SDV itself does not run with pandas 3, so its parts do: `copulas` and `ctgan`, on tables prepared
 as SDV prepares them. Holes in a column of numbers are filled with its mean; sampled numbers get
-holes at random, as often as the column, are rounded to its decimals and kept within its range. A
-hole among categories is a category.
+holes at random, as often as the column, are rounded to its decimals and kept within its range.
+Integers with ten values or fewer are categories, and a hole among categories is one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-HOLE = "(missing)"
+HOLE, FEW = "(missing)", 10
 MOST_ROWS = {"gaussian-copula": 1_000_000, "tvae": 20_000, "arf": 20_000}
 """Training rows, at most: so many that a rival takes six minutes of one core or less."""
 
@@ -25,7 +25,7 @@ def fit(name: str, table: Any, quick: bool) -> tuple[Sample, int]:
     """Trains a rival, and returns how to sample it and on how many rows it was trained."""
     most = 500 if quick else MOST_ROWS[name]
     rows = table.sample(min(most, len(table)), random_state=0).reset_index(drop=True)
-    numeric = set(rows.select_dtypes("number"))
+    numeric = [c for c in rows.select_dtypes("number") if not _coded(rows[c])]
     filled = rows.copy()
     for column in rows:
         known = rows[column] if column in numeric else rows[column].astype(object)
@@ -41,6 +41,10 @@ def fit(name: str, table: Any, quick: bool) -> tuple[Sample, int]:
         return found[list(rows)]
 
     return sample, len(rows)
+
+
+def _coded(column: Any) -> bool:
+    return bool(column.dtype.kind in "iu" and column.min() >= 0 and column.nunique() <= FEW)
 
 
 def _number(values: Any, like: Any, source: np.random.Generator) -> Any:
