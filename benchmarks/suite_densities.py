@@ -18,6 +18,7 @@ from nits.tables.evidence.records import Record as Recorded
 REPEATED = 3.0
 """Rows per distinct value from which decimals on a grid count as multiples of its step."""
 
+MOST_STEPS = 2**22
 BANDWIDTHS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 KERNELS = 20_000
 """The most training rows of a kernel density, a tenth of which choose its bandwidth."""
@@ -38,7 +39,7 @@ def step_of(x: NDArray[Any]) -> float:
     for digits in range(7):
         places = distinct * 10.0**digits
         if np.all(np.abs(places - np.rint(places)) <= 1e-6 * np.maximum(1, np.abs(places))):
-            return float(10.0**-digits)
+            return float(10.0**-digits) if places[-1] - places[0] < MOST_STEPS else 0.0
     return 0.0
 
 

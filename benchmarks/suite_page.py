@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,7 @@ def _range(name: str, found: Record) -> tuple[str, ...]:
 def is_off(count: int, expected: float) -> bool:
     """Returns whether a count is off by more than the factor, and not by the noise of counting."""
     low, high = expected / FACTOR, expected * FACTOR
-    return count > high + NOISE * high**0.5 or count < low - NOISE * low**0.5
+    return count > high + NOISE * math.sqrt(high) or count < low - NOISE * math.sqrt(low)
 
 
 def anomaly_table(tables: dict[str, Record]) -> str:

@@ -122,12 +122,13 @@ def _counted(column: Any, limits: Record) -> dict[str, int]:
         return {"wrong": len(column)}
     if limits["ends"] is None:
         return {"wrong": holes + int((~known.isin(limits["levels"])).sum())}
-    x, (low, high), step = known.to_numpy(), limits["ends"], limits["step"]
-    wrong = ~np.isfinite(x) | ((x < 0) & (low >= 0))
+    (low, high), step = limits["ends"], limits["step"]
+    x = known[np.isfinite(known)].to_numpy()
+    wrong = (x < 0) & (low >= 0)
     if step:
         wrong |= np.abs(x / step - np.rint(x / step)) > 1e-6 * np.maximum(1, np.abs(x / step))
     return {
-        "wrong": holes + int(wrong.sum()),
+        "wrong": holes + len(known) - len(x) + int(wrong.sum()),
         "below": int((x < low).sum()),
         "above": int((x > high).sum()),
     }

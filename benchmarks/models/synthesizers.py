@@ -89,10 +89,12 @@ def _copula(table: Any, categories: list[str], quick: bool) -> Sample:
 
 def _tvae(table: Any, categories: list[str], quick: bool) -> Sample:
     from ctgan import TVAE
+    from joblib import parallel_config
 
     model = TVAE(enable_gpu=False, epochs=1 if quick else 300)
     model.set_random_state(0)
-    model.fit(table, categories)
+    with parallel_config(backend="sequential"):
+        model.fit(table, categories)
     draw: Sample = model.sample
     return draw
 
