@@ -46,13 +46,15 @@ def _parts(folder: Path, name: str) -> Record:
 
 def nats_table(tables: dict[str, Record]) -> str:
     """Returns a line per table: all columns; then the columns of numbers, ours and rivals'."""
-    head = ("table", "all columns", "numbers", *(name.replace("_", " ") for name in DENSITIES))
+    head = ("table", "all columns", "unseen values", "numbers")
     lines = []
     for name, parts in tables.items():
         ours, rivals = parts.get("nits", {}), parts.get("densities", {})
-        found = [ours.get("all_columns"), ours.get("numeric_columns"), *map(rivals.get, DENSITIES)]
-        lines.append((name, *map(_nats, found)))
-    return table(head, lines)
+        whole, numbers = ours.get("all_columns"), ours.get("numeric_columns")
+        unseen = "–" if whole is None else f"{sum(whole['unseen'].values()):,}"
+        others = map(_nats, (numbers, *map(rivals.get, DENSITIES)))
+        lines.append((name, _nats(whole), unseen, *others))
+    return table((*head, *(name.replace("_", " ") for name in DENSITIES)), lines)
 
 
 def _nats(found: Record | None) -> str:

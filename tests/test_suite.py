@@ -128,8 +128,8 @@ def test_training_on_rows_without_the_relation_is_worth_nothing() -> None:
     assert related > 0.4
     shuffled = train.assign(b=train["b"].sample(frac=1, random_state=0).to_numpy())
     assert suite_samples.transfer(shuffled, test, "b") < 0.1
-    label = [part.assign(a=(part["a"] > 25).astype(int)) for part in (train, test)]
-    assert suite_samples.transfer(*label, "a") > 0.8
+    train, test = (part.assign(a=(part["a"] > 25).astype(int)) for part in (train, test))
+    assert suite_samples.transfer(train, test, "a") > 0.8
 
 
 def test_values_beyond_the_range_and_wrong_ones_are_counted() -> None:
