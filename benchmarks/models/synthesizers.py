@@ -15,7 +15,7 @@ import numpy as np
 
 HOLE, FEW = "(missing)", 10
 MOST_ROWS = {"gaussian-copula": 1_000_000, "tvae": 20_000, "arf": 20_000}
-"""Training rows, at most: so many that a rival takes six minutes of one core or less."""
+"""Training rows, at most: so many that a rival takes some seven minutes of one core at most."""
 
 Sample = Callable[[int], Any]
 """Draws so many rows."""
