@@ -109,12 +109,17 @@ def parts_of(path: Path, name: str, quick: bool) -> dict[str, Callable[[], Recor
     }
 
 
+def kept(file: Path) -> Record:
+    """Returns the parts of a result file, none if it is not there."""
+    found: Record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return found
+
+
 def measure(path: Path, file: Path, model: str | None, quick: bool) -> None:
     """Measures the parts of a table that are wanted and not there, and keeps each at once."""
-    new = {"kind": path.parent.name}
-    found: Record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else new
     for part, figures in parts_of(path, file.stem.removeprefix("suite-"), quick).items():
-        if model not in (None, OURS if part == OURS else "rivals") or part in found.keys() - {OURS}:
+        wanted = model in (None, OURS if part == OURS else "rivals")
+        if not wanted or part in kept(file).keys() - {OURS}:
             continue
         package = PACKAGES.get(part, "scikit-learn")
         try:
@@ -124,8 +129,8 @@ def measure(path: Path, file: Path, model: str | None, quick: bool) -> None:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("default" if part == OURS else "ignore")
-            found[part] = {**around, "results": figures()}
-        write(file, found)
+            found = {part: {**around, "results": figures()}}
+        write(file, {"kind": path.parent.name, **kept(file), **found})  # others may have written
         print(f"{file.stem}: {part}", file=sys.stderr, flush=True)
 
 
