@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from results import Record
 
-from nits.tables.evidence.records import Record as Recorded
-
 COMPONENTS = (1, 2, 3, 5, 8, 12, 20, 30)
 REPEATED = 3.0
 """Rows per distinct value from which decimals on a grid count as multiples of its step."""
@@ -101,11 +99,21 @@ def density(
     }
 
 
+def rooms(known: NDArray[Any], x: NDArray[Any]) -> NDArray[np.float64]:
+    """Returns how much room values have between the middles of the gaps to their neighbours."""
+    distinct = np.unique(known).astype(np.float64)
+    middles = (distinct[1:] + distinct[:-1]) / 2
+    ends = (2 * distinct[[0]] - middles[:1], 2 * distinct[[-1]] - middles[-1:])
+    room = np.diff(np.concatenate([ends[0], middles, ends[1]]))
+    found: NDArray[np.float64] = room[np.searchsorted(distinct, x.astype(np.float64))]
+    return found
+
+
 def ours(model: Any, table: Any, steps: dict[str, float]) -> Record:
     """Returns our held-out figures with the columns on the base measure that the steps give them.
 
-    A density times the step is a probability; a probability over the distance to the next value
-    that could have been recorded, a density.
+    A density times the step is a probability; a probability that is spread evenly as far as halfway
+    to the neighbouring values, a density.
     """
     shares, columns = model.score_samples(table, per_column=True), model.schema_.columns
     unseen = model.unseen(table)
@@ -118,8 +126,7 @@ def ours(model: Any, table: Any, steps: dict[str, float]) -> Record:
         if step:
             shares[dense, place] += np.log(step)
         elif (mass := known & ~dense).any():
-            resolution = Recorded.of(x[known]).resolution
-            shares[mass, place] -= np.log(resolution.at(x[mass].astype(np.float64)))
+            shares[mass, place] -= np.log(rooms(x[known], x[mass]))
     values = shares.sum(1)
     inside = values[values != -np.inf]
     return {

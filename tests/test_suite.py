@@ -104,7 +104,7 @@ def test_our_nats_are_on_the_base_measure_that_rivals_have() -> None:
 
     table = pandas.DataFrame({"grid": [0.5, 0.7], "real": [0.25, 0.5], "text": ["a", "b"]})
     found = suite_densities.ours(Model(), table, {"grid": 0.1, "real": 0.0})
-    # An atom is a probability already; the real numbers lie on a grid of 0.25.
+    # An atom is a probability already; the real numbers are 0.25 apart.
     expected = -3 + math.log(0.1) / 2 - math.log(0.25)
     assert found["nats"] == pytest.approx(expected)
     assert found["rows_outside"] == 0
