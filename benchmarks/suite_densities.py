@@ -99,6 +99,13 @@ def density(
     }
 
 
+def room_of(column: Any, known: NDArray[Any], x: NDArray[Any]) -> NDArray[np.float64]:
+    """Returns the room of values that have probabilities: a step, or as the neighbours leave it."""
+    if hasattr(column, "grid"):
+        return np.full(len(x), column.grid.width)
+    return rooms(np.union1d(getattr(column, "listed", known), x), x)
+
+
 def rooms(known: NDArray[Any], x: NDArray[Any]) -> NDArray[np.float64]:
     """Returns how much room values have between the middles of the gaps to their neighbours."""
     distinct = np.unique(known).astype(np.float64)
@@ -112,8 +119,8 @@ def rooms(known: NDArray[Any], x: NDArray[Any]) -> NDArray[np.float64]:
 def ours(model: Any, table: Any, steps: dict[str, float]) -> Record:
     """Returns our held-out figures with the columns on the base measure that the steps give them.
 
-    A density times the step is a probability; a probability that is spread evenly as far as halfway
-    to the neighbouring values, a density.
+    A density times the step is a probability; a probability that is spread evenly over a step of its
+    own grid, or as far as halfway to the neighbouring values, a density.
     """
     shares, columns = model.score_samples(table, per_column=True), model.schema_.columns
     unseen = model.unseen(table)
@@ -126,7 +133,7 @@ def ours(model: Any, table: Any, steps: dict[str, float]) -> Record:
         if step:
             shares[dense, place] += np.log(step)
         elif (mass := known & ~dense).any():
-            shares[mass, place] -= np.log(rooms(x[known], x[mass]))
+            shares[mass, place] -= np.log(room_of(column, x[known], x[mass]))
     values = shares.sum(1)
     inside = values[values != -np.inf]
     return {
