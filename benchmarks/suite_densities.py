@@ -119,8 +119,8 @@ def rooms(known: NDArray[Any], x: NDArray[Any]) -> NDArray[np.float64]:
 def ours(model: Any, table: Any, steps: dict[str, float]) -> Record:
     """Returns our held-out figures with the columns on the base measure that the steps give them.
 
-    A density times the step is a probability; a probability that is spread evenly over a step of its
-    own grid, or as far as halfway to the neighbouring values, a density.
+    A density times the step is a probability; a probability that is spread evenly over a step of
+    the column's own grid, or as far as halfway to the neighbouring values, a density.
     """
     shares, columns = model.score_samples(table, per_column=True), model.schema_.columns
     unseen = model.unseen(table)
