@@ -13,6 +13,7 @@ from nits import atomic
 
 MOST_PAIRS = 5
 MOST_MARGINALS = 24
+MOST_BARS = 30
 BINS = 40
 
 
@@ -37,13 +38,14 @@ def marginals(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArr
 def _marginal(axis: Any, column: Any, real: NDArray[Any], drawn: NDArray[Any]) -> None:
     axis.set_title(column.name, fontsize=9)
     axis.tick_params(labelsize=7)
-    if column.kind == "categorical":
-        levels = list(column.levels)[:30]
+    measured = real.dtype.kind in "fiumM" and drawn.dtype.kind in "fiumM"
+    if column.kind == "categorical" and not (measured and len(column.levels) > MOST_BARS):
+        levels = list(column.levels)[:MOST_BARS]
         for offset, values, label in ((-0.2, real, "table"), (0.2, drawn, "samples")):
             shares = [np.mean(values == level) for level in levels]
             axis.bar(np.arange(len(levels)) + offset, shares, 0.4, label=label)
         axis.set_xticks(
-            range(len(levels)), [str(level) for level in levels], rotation=60, fontsize=6
+            range(len(levels)), [_label(level) for level in levels], rotation=60, fontsize=6
         )
         return
     both = [_numbers(values) for values in (real, drawn)]
@@ -152,6 +154,10 @@ def write(figures: dict[str, Any], folder: Path) -> None:
         with atomic.temporary(folder / f"{name}.png") as place:
             figure.savefig(place, format="png", dpi=110)
     print(f"{len(figures)} figures in {folder}", file=sys.stderr)
+
+
+def _label(level: Any) -> str:
+    return f"{level:g}" if isinstance(level, float) else str(level)
 
 
 def with_gaps(values: Any) -> NDArray[Any]:
