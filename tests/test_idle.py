@@ -15,6 +15,7 @@ import pytest
 import nits
 from mixed_table import small
 from nits import NITSDensity
+from nits.cli.main import main
 from nits.tables import frames
 from nits.tables.idle import Idle
 from nits.tables.validate import TableWarning
@@ -211,3 +212,20 @@ def test_something_must_be_left() -> None:
         silent().fit(odd()[["country", "note"]])
     with pytest.raises(ValueError, match="a column must be left to model, but there is none; set"):
         silent(context=["x"]).fit(odd()[["country", "x"]])
+
+
+def test_a_constant_is_the_same_in_a_file_that_is_read_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({"year": 2013, "x": rng.normal(size=80)})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.warns(TableWarning, match="year"):
+        model = small(max_steps=2).fit(str(tmp_path / "t.csv"))
+    model.save(tmp_path / "m.nits")
+    paths = [str(tmp_path / name) for name in ("m.nits", "t.csv", "s.csv")]
+    assert main(["score", *paths[:2], "-o", paths[2]]) == 0
+    assert "differs" not in capsys.readouterr().err
+    model.score_samples(table.astype({"year": str}))  # no warning: it spells the same number
+    with pytest.warns(TableWarning, match="differs in 80 rows"):
+        model.score_samples(table.assign(year="2014"))

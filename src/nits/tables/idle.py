@@ -64,7 +64,7 @@ class Idle:
         for name, (facts, unit, why) in self.columns.items():
             if isinstance(why, Constant) and name in frame.columns:
                 values = frame.columns[name]
-                same = _plain(values, facts, unit) == why.value
+                same = _plain(values, facts, unit, why.value) == why.value
                 if other := int((~same & ~values.missing).sum()):
                     found[name] = other
         return found
@@ -114,9 +114,15 @@ def _why(name: str, values: Values) -> Aside | None:
     return None if isinstance(found, Constant) and values.missing.any() else found
 
 
-def _plain(values: Values, facts: Facts, unit: str | None) -> NDArray[Any]:
+def _plain(values: Values, facts: Facts, unit: str | None, value: object) -> NDArray[Any]:
+    """Returns values as the constant is kept, also where a later table has another type."""
     if unit is not None and values.array.dtype.kind in "mM":
         return plainly.numbers(values, facts, unit)[0]
+    if isinstance(value, int | float) and values.array.dtype.kind == "O" and not facts.ordered:
+        try:
+            return plainly.numbers(values, facts, None)[0]
+        except ValueError:
+            return values.array
     return grids.integers(values.array)
 
 

@@ -50,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
 def arrow_types(model: Any) -> dict[str, pyarrow.DataType]:
     """Returns the types to read a file's columns in, so that all batches have the same ones."""
     columns = (*model.schema_.columns, *model.context_schema_.columns)
-    return files.types_of({column.name: column.dtype for column in columns})
+    dtypes = {column.name: column.dtype for column in columns}
+    dtypes |= {name: facts.dtype for name, (facts, *_) in model.idle_.columns.items()}
+    return files.types_of(dtypes)
 
 
 def _scores(value: Any, shares: Any, names: list[str]) -> pyarrow.Table:
