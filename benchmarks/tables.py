@@ -143,6 +143,26 @@ def ablation_tables(folder: Path) -> str:
     return "\n\nFrom the defaults of `NITSDensity`:\n\n".join(made)
 
 
+def recipe_tables(folder: Path) -> str:
+    """Returns the searches, and what was tried on small tables, for docs/recipe.md."""
+    parts = [ablation_tables(folder)]
+    for record in results.read(folder, "small-tables.json"):
+        parts += ["Small tables, by rate and epochs:", table(*_trials(record["results"]))]
+    return "\n\n".join(parts)
+
+
+def _trials(found: Record) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    names = list(next(iter(found.values()))["validation_nats"])
+    lines = [
+        (
+            f"{name}, {one['rows']:,} × {one['columns']}",
+            *(minus(f"{one['validation_nats'][trial]:.2f}") for trial in names),
+        )
+        for name, one in found.items()
+    ]
+    return ("rows that were learned from", *names), lines
+
+
 def ablation_table(searches: list[Record]) -> str:
     """Returns one line per change and a column per search."""
     head = ("change", *(f"{s['dataset']}, {s['minutes']:g} minutes" for s in searches))
@@ -185,7 +205,7 @@ def _image_line(run: Record) -> tuple[str, ...]:
 PLACES: dict[str, Callable[[Path], str]] = {
     "README.md": short_table,
     "benchmarks/README.md": full_table,
-    "docs/recipe.md": ablation_tables,
+    "docs/recipe.md": recipe_tables,
     "docs/image-models.md": image_table,
     "docs/speed.md": speed_tables,
     "docs/suite.md": suite_tables,

@@ -96,6 +96,15 @@ def test_searches_from_the_defaults_have_a_table_of_their_own(tmp_path: Path) ->
     assert "| change | diamonds, 2 minutes |" in second
 
 
+def test_trials_on_small_tables(tmp_path: Path) -> None:
+    trials = {"0.001, 60 epochs": -1.234, "0.005, 60 epochs": 2.0}
+    found = {"yacht": {"rows": 1247, "columns": 7, "validation_nats": trials}}
+    (tmp_path / "small-tables.json").write_text(json.dumps({"results": found}))
+    head, _, line = tables.recipe_tables(tmp_path).splitlines()[-3:]
+    assert head == "| rows that were learned from | 0.001, 60 epochs | 0.005, 60 epochs |"
+    assert line == "| yacht, 1,247 × 7 | −1.23 | 2.00 |"
+
+
 def spread(middle: float) -> dict[str, float]:
     return {"median": middle, "quartile_low": 0.9 * middle, "quartile_high": 1.2 * middle}
 

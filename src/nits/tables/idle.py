@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nits.tables.columns import plainly
-from nits.tables.columns.column import Facts
+from nits.tables.columns.column import Facts, facts_of
 from nits.tables.evidence import aside, grids
 from nits.tables.evidence.aside import Aside, Constant, Empty, Identifier, Index
 from nits.tables.frames import Frame, Values
@@ -41,15 +41,7 @@ class Idle:
             why = _why(name, values)
             said = name in wanted and isinstance(why, Index | Identifier)
             if why is not None and not said:
-                facts = Facts(
-                    name,
-                    values.dtype,
-                    int((~values.missing).sum()),
-                    int(values.missing.sum()),
-                    why.reason,
-                    levels=values.levels,
-                    ordered=values.ordered,
-                )
+                facts = Facts.of(name, values, why.reason)
                 found[name] = (facts, plainly.unit_of(values.array), why)
         return cls(found)
 
@@ -79,7 +71,7 @@ class Idle:
         """Returns everything in a form that JSON can hold."""
         return [
             {
-                "facts": {field.name: getattr(facts, field.name) for field in fields(facts)},
+                "facts": asdict(facts),
                 "unit": unit,
                 "why": NAMES[type(why)],
                 **{field.name: getattr(why, field.name) for field in fields(why)},  # type: ignore[arg-type]
@@ -94,10 +86,7 @@ class Idle:
         for record in records:
             kind = KINDS[record["why"]]
             why = kind(**{field.name: record[field.name] for field in fields(kind)})
-            levels = record["facts"]["levels"]
-            facts = Facts(
-                **(record["facts"] | {"levels": None if levels is None else tuple(levels)})
-            )
+            facts = facts_of(record["facts"])
             found[facts.name] = (facts, record["unit"], why)
         return cls(found)
 

@@ -43,14 +43,7 @@ def column(
     support: Limits, beyond which nothing is possible.
     pool_below: Categories in fewer rows than this are modelled as one.
     """
-    facts = Facts(
-        name,
-        values.dtype,
-        int((~values.missing).sum()),
-        int(values.missing.sum()),
-        levels=values.levels,
-        ordered=values.ordered,
-    )
+    facts = Facts.of(name, values)
     known = _known(values, facts)
     if len(np.unique(known[:1000])) == 1 and bool((known == known[0]).all()):
         return _single(facts, values, known)
@@ -160,7 +153,7 @@ def _categories(
 
 def unlimited(name: str, values: Values) -> Column:
     """Returns a column of real numbers without limits, atoms or tails, for linear maps of them."""
-    facts = Facts(name, values.dtype, int((~values.missing).sum()), int(values.missing.sum()))
+    facts = Facts.of(name, values)
     known = _known(values, facts)
     if known.dtype.kind not in "fiu" or facts.holes:
         raise ValueError(

@@ -64,6 +64,14 @@ class Facts:
     levels: tuple[Any, ...] | None = None
     ordered: bool = False
 
+    @classmethod
+    def of(cls, name: str, values: Values, reason: str = "") -> Facts:
+        """Returns the facts of a column of the training table."""
+        holes = int(values.missing.sum())
+        known = len(values) - holes
+        levels, ordered = values.levels, values.ordered
+        return cls(name, values.dtype, known, holes, reason, levels=levels, ordered=ordered)
+
 
 @dataclass(frozen=True)
 class Column(ABC):

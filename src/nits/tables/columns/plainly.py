@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits.tables.columns.column import Facts, Flags
+from nits.tables.evidence import grids
 from nits.tables.frames import Values
-
-PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def per_second(unit: str) -> int:
     """Returns how many ticks of times or durations, such as "M8[ns]", a second has."""
-    return PER_SECOND[np.datetime_data(unit)[0]]
+    return grids.PER_SECOND[np.datetime_data(unit)[0]]
 
 
 def unit_of(array: NDArray[Any]) -> str | None:

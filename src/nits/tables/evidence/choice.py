@@ -34,8 +34,6 @@ KINDS = ("continuous", "integer", "ordered", "categorical")
 CALENDAR = (-62_135_596_800, 253_402_300_800)
 """The years 1 to 9999 in seconds since 1970."""
 
-PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-
 
 def decide(
     known: NDArray[Any],
@@ -207,7 +205,7 @@ def _calendar(stored: NDArray[Any]) -> tuple[Limit, Limit]:
 
     Nanoseconds do not reach so far, and the values may go beyond.
     """
-    ticks = PER_SECOND.get(grids.unit(stored) or "", 2**63)
+    ticks = grids.PER_SECOND.get(grids.unit(stored) or "", 2**63)
     first, last = CALENDAR[0] * ticks, CALENDAR[1] * ticks - 1
     whole = grids.integers(stored)
     low = first if first > -(2**63) and first <= int(whole.min()) else -(2**63) + 1

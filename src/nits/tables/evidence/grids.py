@@ -26,6 +26,9 @@ printed with 15 digits, as many programs write them."""
 SURE = math.log(1e6)
 """Log-odds against chance at which values that fall on a grid are believed to come from one."""
 
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Ticks in a second, by the unit of times and durations."""
+
 FARTHEST = 2.0**62
 """Steps from the origin beyond which places are not told apart."""
 
