@@ -123,6 +123,22 @@ def mlp(heads: list[Head] | int, context: int = 0, order: list[int] | None = Non
     return NITS.mlp(heads, hidden=21, blocks=2, context=context, order=order)
 
 
+def guided(context: int = 0) -> NITS:
+    """Columns of several kinds, of which units follow a straight-line guess."""
+    heads = [
+        Continuous(hidden=(6,), knots=3, optional=True),
+        Categorical(3),
+        Atoms((0.0, 0.5), -2.0, 2.0, (6,), knots=3),
+        Inflated(Cells(ListedEdges((-2.0, -0.7, 0.1, 0.9, 3.0)), (5,), knots=3), (-1, 2)),
+        Integer(0, 9, shift=4.0, scale=2.0, hidden=(6,)),
+    ]
+    model = NITS.mlp(heads, hidden=21, blocks=2, context=context, order=[1, 0, 3, 4, 2], guess=True)
+    for i, line in enumerate(model.weights.get_buffer("coefficients")):
+        seen = context + model.weights.before[i]
+        line[:seen] = torch.randn(seen) * 0.5
+    return model
+
+
 def whitened(heads: list[Head] | int, context: int = 0, order: list[int] | None = None) -> Density:
     """A model of correlated columns."""
     model = Whitened(mlp(heads, context, order))
@@ -159,6 +175,8 @@ MODELS: dict[str, Callable[[], Density]] = {
     "mixture-cells": lambda: randomized(
         lambda: mixture(lambda: mlp(decided_columns()[1:4], order=[1, 2, 0]), [2, 1]), 29
     ),
+    "guided": lambda: randomized(guided, 30),
+    "guided-context": lambda: randomized(lambda: guided(2), 31),
     "conv": lambda: randomized(lambda: conv((1, 2, 3), Continuous(hidden=SMALL)), 15),
     "conv-channels": lambda: randomized(
         lambda: conv((2, 2, 2), Quantized(0.0, 1.0, 6, SMALL, knots=3)), 16

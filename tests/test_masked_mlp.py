@@ -298,8 +298,7 @@ def test_dtype_and_device_move_the_whole_network() -> None:
     assert theta.shape == (24, 4)
 
 
-def test_independent_refuses_a_context() -> None:
-    with pytest.raises(
-        ValueError, match="Independent columns read no context, but context=2; use MaskedMLP"
-    ):
-        Independent((1,), (3,), 2)
+def test_independent_columns_read_no_context() -> None:
+    model = Independent((1,), (3,), 2)
+    context = torch.randn(2, 5)
+    assert torch.equal(model(torch.randn(1, 5), context), model(torch.randn(1, 5), -context))

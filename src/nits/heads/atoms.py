@@ -12,7 +12,8 @@ from nits import checks
 from nits.heads.continuous import Continuous
 from nits.heads.cycles import Cycle
 from nits.heads.distribution import AtomsColumn
-from nits.heads.head import Given, Head
+from nits.heads.head import Given, Head, moved
+from nits.pnn.initial import Line
 
 
 @dataclass(frozen=True)
@@ -153,14 +154,28 @@ class Atoms(Head):
         """Returns the distribution with weights theta."""
         return AtomsColumn(self, theta, low, high)
 
-    def initial(self, x: Tensor) -> Tensor:
+    @property
+    def followers(self) -> slice:
+        """Those of the rest, after the logits."""
+        return moved(self.rest.followers, len(self.values) + 1)
+
+    def placed(self, x: Tensor) -> Tensor:
+        """Returns x, and NaN for atoms."""
+        return x.masked_fill(self.has_mass(x), torch.nan)
+
+    def initial(self, x: Tensor, line: Line | None = None) -> Tensor:
         """Returns logits that give the atoms their shares, and weights that follow the rest."""
-        here = self._is_atom(x)
-        others = self._others(x)
+        here, rest = self._is_atom(x), self._rest(x)
         counts = torch.cat([here.sum(-1), (~here.any(-2)).sum().reshape(1)]).to(x.dtype) + 0.5
-        return torch.cat([torch.log(counts / counts.sum()), self.rest.initial(others)])
+        line = None if line is None else line.of(rest)
+        theta = self.rest.initial(self._clamped(x[rest]), line)
+        return torch.cat([torch.log(counts / counts.sum()), theta])
 
     def _others(self, x: Tensor) -> Tensor:
-        """Returns the values that are not atoms, or all values if fewer than two are left."""
-        rest = x[~self._is_atom(x).any(-2)]
-        return self._clamped(rest if len(rest) > 1 else x)
+        """Returns the values of the rest."""
+        return self._clamped(x[self._rest(x)])
+
+    def _rest(self, x: Tensor) -> Tensor:
+        """Returns which values are not atoms, or all if fewer than two are left."""
+        rest = ~self.has_mass(x)
+        return rest if int(rest.sum()) > 1 else torch.ones_like(rest)

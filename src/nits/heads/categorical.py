@@ -10,6 +10,7 @@ from torch import Tensor
 from nits import checks
 from nits.heads.distribution import CategoricalColumn
 from nits.heads.head import Given, Head
+from nits.pnn.initial import Line
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Categorical(Head):
         """Returns the distribution over levels with logits theta."""
         return CategoricalColumn(self, theta, low, high)
 
-    def initial(self, x: Tensor) -> Tensor:
+    def initial(self, x: Tensor, line: Line | None = None) -> Tensor:
         """Returns the logarithms of the levels' shares, with half a count added to each level."""
         counts = torch.bincount(self._index(x), minlength=self.levels).to(x.dtype) + 0.5
         return torch.log(counts / counts.sum())

@@ -87,8 +87,7 @@ class Cells(PNNHead):
         """Returns the distribution over the cells with weights theta."""
         return CellsPNN(theta, self.edges, self.hidden)
 
-    def initial(self, x: Tensor) -> Tensor:
-        """Returns weights that follow the quantiles of x, spread over their cells."""
+    def placed(self, x: Tensor) -> Tensor:
+        """Returns points that are spread over the cells x."""
         ends = (x.new_tensor(end) for end in (self.low, self.high))
-        spread = self.edges.upper_edge(initial.spread_out(x) - 1, *ends)
-        return initial.from_quantiles(spread, self.hidden)
+        return self.edges.upper_edge(initial.spread_out(x) - 1, *ends)

@@ -10,7 +10,6 @@ from torch import Tensor
 from nits import checks
 from nits.heads.cycles import Cycle
 from nits.heads.head import PNNHead
-from nits.pnn import initial
 from nits.pnn.distributions import PNN
 
 
@@ -44,7 +43,3 @@ class Continuous(PNNHead):
     def distribution(self, theta: Tensor, low: Tensor | float, high: Tensor | float) -> PNN:
         """Returns the PNN with weights theta."""
         return PNN(theta, low, high, self.hidden)
-
-    def initial(self, x: Tensor) -> Tensor:
-        """Returns weights that follow the quantiles of x."""
-        return initial.from_quantiles(x, self.hidden)

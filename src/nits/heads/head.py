@@ -16,6 +16,8 @@ from torch.distributions import Distribution
 from nits import kernels
 from nits.heads import cycles
 from nits.heads.cycles import Cycle
+from nits.pnn import initial
+from nits.pnn.initial import Line
 from nits.pnn.plain import parameters
 from nits.pnn.support import restricted
 
@@ -30,6 +32,11 @@ class Given(NamedTuple):
     theta: Tensor
     low: Tensor
     high: Tensor
+
+
+def moved(rows: slice, by: int) -> slice:
+    """Returns the same rows of θ, further down."""
+    return slice(rows.start + by, rows.stop + by)
 
 
 class Head(ABC):
@@ -132,9 +139,21 @@ class Head(ABC):
     ) -> Distribution:
         """Returns the distribution with weights theta, shape (*, P), on [low, high]."""
 
+    @property
+    def followers(self) -> slice:
+        """Where in θ the centres of the units stand that follow a guess of the value."""
+        return slice(0, 0)
+
+    def placed(self, x: Tensor) -> Tensor:
+        """Returns x, shape (N,), as points of the PNN's support; NaN for values that have none."""
+        return torch.full_like(x, torch.nan)
+
     @abstractmethod
-    def initial(self, x: Tensor) -> Tensor:
-        """Returns weights, shape (P,), of a distribution that follows the values x, shape (N,)."""
+    def initial(self, x: Tensor, line: Line | None = None) -> Tensor:
+        """Returns weights, shape (P,), of a distribution that follows the values x, shape (N,).
+
+        line: Guesses of the `placed` values, by which some centres will be moved.
+        """
 
 
 class PNNHead(Head):
@@ -210,3 +229,20 @@ class PNNHead(Head):
         """Returns the value at probability u."""
         x = kernels.quantile(given.theta, u, given.low, given.high, self.hidden)
         return self.value(x, given.low, given.high)
+
+    @property
+    def followers(self) -> slice:
+        """Half of the centres, which come after the slopes; none of a PNN with several layers."""
+        count = self.units // 2 if len(self.hidden) == 1 else 0
+        return slice(self.units, self.units + count)
+
+    def placed(self, x: Tensor) -> Tensor:
+        """Returns x itself; subclasses spread the values over their intervals."""
+        return x
+
+    def initial(self, x: Tensor, line: Line | None = None) -> Tensor:
+        """Returns weights that follow the quantiles of the placed values."""
+        points = self.placed(x)
+        if line is None or self.followers.start == self.followers.stop:
+            return initial.from_quantiles(points, self.hidden)
+        return initial.with_line(points, line, self.units)

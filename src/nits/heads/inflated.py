@@ -10,9 +10,10 @@ from torch import Tensor
 from nits import checks
 from nits.heads import search
 from nits.heads.cells import Cells
-from nits.heads.head import Given, Head
+from nits.heads.head import Given, Head, moved
 from nits.heads.inflated_distribution import InflatedColumn
 from nits.heads.integer import Integer
+from nits.pnn.initial import Line
 
 
 @dataclass(frozen=True)
@@ -139,16 +140,27 @@ class Inflated(Head):
         """Returns the distribution with weights theta."""
         return InflatedColumn(self, theta, low, high)
 
-    def initial(self, x: Tensor) -> Tensor:
+    @property
+    def followers(self) -> slice:
+        """Those of the rest, after the logits."""
+        return moved(self.rest.followers, len(self.values) + 1)
+
+    def placed(self, x: Tensor) -> Tensor:
+        """Returns points of the rest, and NaN for the values."""
+        own = self._is_value(x).any(-2)
+        return self.rest.placed(self._clamped(x).masked_fill(own, torch.nan))
+
+    def initial(self, x: Tensor, line: Line | None = None) -> Tensor:
         """Returns shares by which each value has its frequency, and weights that follow the rest.
 
         The rest follows the other integers. It has q_a at a value, so that p_a = f_a − p q_a for
         frequencies f_a, and p = (1 − Σ_a f_a) / (1 − Σ_a q_a). Half a count is added to each.
         """
-        theta = self.rest.initial(self._others(x))
-        here = self._is_value(x)
+        others, here = self._rest(x), self._is_value(x)
+        k = self._clamped(x[others])
+        theta = self.rest.initial(k, None if line is None else line.of(others))
         counts = here.sum(-1).to(x.dtype)
-        expected = self._rest_at_values(theta)
+        expected = self._rest_at_values(self.rest.initial(k))
         rest = ((~here.any(-2)).sum() + 0.5) / (1 - expected.sum()).clamp_min(0.1)
         own = (counts - rest * expected).clamp_min(0.0) + 0.5
         shares = torch.cat([own, rest.reshape(1)])
@@ -160,6 +172,10 @@ class Inflated(Head):
         return d.log_prob(self._table(theta).squeeze(-1)).exp()
 
     def _others(self, x: Tensor) -> Tensor:
-        """Returns the integers that are none of the values, or all if fewer than two are left."""
-        others = x[~self._is_value(x).any(-2)]
-        return self._clamped(others if len(others) > 1 else x)
+        """Returns the integers of the rest."""
+        return self._clamped(x[self._rest(x)])
+
+    def _rest(self, x: Tensor) -> Tensor:
+        """Returns which integers are none of the values, or all if fewer than two are left."""
+        rest = ~self._is_value(x).any(-2)
+        return rest if int(rest.sum()) > 1 else torch.ones_like(rest)

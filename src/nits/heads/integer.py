@@ -92,7 +92,6 @@ class Integer(PNNHead):
         """Returns the distribution over the integers with weights theta."""
         return IntegerPNN(theta, self.integers, self.hidden)
 
-    def initial(self, x: Tensor) -> Tensor:
-        """Returns weights that follow the quantiles of x, spread over their intervals."""
-        spread = (initial.spread_out(x) - 0.5 - self.shift) / self.scale
-        return initial.from_quantiles(spread, self.hidden)
+    def placed(self, x: Tensor) -> Tensor:
+        """Returns points that are spread over the intervals of x."""
+        return (initial.spread_out(x) - 0.5 - self.shift) / self.scale

@@ -73,8 +73,6 @@ class Quantized(PNNHead):
         """Returns the quantized PNN with weights theta."""
         return QuantizedPNN(theta, low, high, self.bins, self.hidden)
 
-    def initial(self, x: Tensor) -> Tensor:
-        """Returns weights that follow the quantiles of x, spread over their bins."""
-        return initial.from_quantiles(
-            self.low + (self.high - self.low) * (initial.spread_out(x) / self.bins), self.hidden
-        )
+    def placed(self, x: Tensor) -> Tensor:
+        """Returns points that are spread over the bins x."""
+        return self.low + (self.high - self.low) * (initial.spread_out(x) / self.bins)

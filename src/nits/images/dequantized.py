@@ -104,9 +104,9 @@ class Dequantized(Wrapped):
         """Returns which rows x, shape (N, D), lie in the support, shape (N,)."""
         return self.density.possible(self._z(x))
 
-    def start_from(self, x: Tensor) -> None:
+    def start_from(self, x: Tensor, context: Tensor | None = None) -> None:
         """Sets the weights to where training on rows like x starts."""
-        self.density.start_from(self._z(x))
+        self.density.start_from(self._z(x), context)
 
 
 class DequantizedSteps(Steps):

@@ -99,7 +99,7 @@ class Density(nn.Module, ABC):
         """Returns which rows x, shape (N, D), lie in the support, shape (N,), for any weights."""
 
     @abstractmethod
-    def start_from(self, x: Tensor) -> None:
+    def start_from(self, x: Tensor, context: Tensor | None = None) -> None:
         """Sets the weights from which training on rows like x, shape (N, D), starts."""
 
     def reseed(self, seed: int) -> None:

@@ -25,7 +25,7 @@ from nits.model.density import Density
 from nits.model.ends import Ends
 from nits.model.reading import Reading
 from nits.model.steps import HeadSteps
-from nits.weights import CausalConv, ConvSize, Independent, MaskedMLP, Replay, WeightModel
+from nits.weights import CausalConv, ConvSize, Guided, Independent, MaskedMLP, Replay, WeightModel
 from nits.weights import description as weights_to_json
 from nits.weights.activations import Activation
 
@@ -70,11 +70,12 @@ class NITS(Density):
         context: int = 0,
         order: Sequence[int] | None = None,
         activation: Activation = functional.relu,
+        guess: bool = False,
     ) -> Self:
-        """Returns NITS-MLP: a masked residual MLP as the weight model."""
+        """Returns NITS-MLP: a masked residual MLP as the weight model, with a guess (29) or not."""
         heads = real_columns(heads)
         ordered = [heads[i] for i in checks.order(order, len(heads))]
-        net = MaskedMLP(
+        net: WeightModel = MaskedMLP(
             [head.inputs for head in ordered],
             [head.weights for head in ordered],
             context,
@@ -83,7 +84,7 @@ class NITS(Density):
             dropout=dropout,
             activation=activation,
         )
-        return cls(heads, net, order)
+        return cls(heads, Guided(net, ordered) if guess else net, order)
 
     @classmethod
     def conv(
@@ -186,12 +187,13 @@ class NITS(Density):
         missing = torch.isnan(values) & self.optional[self.order].unsqueeze(1)
         return (torch.cat(parts) | missing).all(0)
 
-    def start_from(self, x: Tensor) -> None:
+    def start_from(self, x: Tensor, context: Tensor | None = None) -> None:
         """Puts the knots at quantiles of rows x, shape (N, D), and sets the initial weights."""
         values = x.t()[self.order]
+        about = None if context is None else context.t()
         self.reading.start_at(values)
         with torch.no_grad():
-            self.weights.start_from(self.ordered, values, self.reading)
+            self.weights.start_from(self.ordered, values, self.reading, about)
 
     def description(self) -> dict[str, Any]:
         """Returns heads, order and the sizes of the weight model, ready for JSON."""

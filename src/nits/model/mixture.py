@@ -140,10 +140,10 @@ class Mixture(Density):
         """Returns which rows x, shape (N, D), lie in the support of some member, shape (N,)."""
         return torch.stack([member.possible(x) for member in self.members]).any(0)
 
-    def start_from(self, x: Tensor) -> None:
+    def start_from(self, x: Tensor, context: Tensor | None = None) -> None:
         """Sets the members' weights from which training on rows like x starts."""
         for member in self.members:
-            member.start_from(x)
+            member.start_from(x, context)
 
     def reseed(self, seed: int) -> None:
         """Seeds the members' noise."""

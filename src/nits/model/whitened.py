@@ -91,10 +91,10 @@ class Whitened(Wrapped):
         """Returns which rows x, shape (N, D), lie in the support, shape (N,)."""
         return self.density.possible(self.whiten(x))
 
-    def start_from(self, x: Tensor) -> None:
+    def start_from(self, x: Tensor, context: Tensor | None = None) -> None:
         """Fits m and L to rows x, shape (N, D), and starts the density of u from whitened rows."""
         self.follow(x)
-        self.density.start_from(self.whiten(x))
+        self.density.start_from(self.whiten(x), context)
 
     def follow(self, x: Tensor) -> None:
         """Sets m and L so that the columns of u are uncorrelated on rows x, shape (N, D)."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from nits.pnn.plain import LOG_WEIGHT_BOUND
+from nits.pnn import network
+from nits.pnn.plain import LOG_WEIGHT_BOUND, log_weights
 
 SMOOTHING = 1.5
 """Width of a first-layer unit, in gaps between the centres."""
@@ -23,6 +26,7 @@ def from_quantiles(x: Tensor, hidden: Sequence[int]) -> Tensor:
     the mean of these steps over [0, 1] is close to the identity.
     """
     h = hidden[0]
+    x = x if len(x) else x.new_zeros(1)
     levels = (torch.arange(h, dtype=x.dtype, device=x.device) + 0.5) / h
     centres = quantiles(x, levels)
     # A logistic of scale s has density 1 / (4 s) at its centre: that of the data if s = gap / 4.
@@ -46,11 +50,78 @@ def quantiles(x: Tensor, levels: Tensor) -> Tensor:
     return torch.lerp(ordered[low], ordered[high], position - low)
 
 
+class Line(NamedTuple):
+    """Guesses of values, and how far to trust them.
+
+    guess: A guess of each value, shape (N,).
+    share: The probability that a value follows its guess.
+    normal: Whether it then does so with a normal error, and not with one like those of the values.
+    """
+
+    guess: Tensor
+    share: float
+    normal: bool
+
+    def of(self, some: Tensor) -> Line:
+        """Returns the guesses of some of the values."""
+        return self._replace(guess=self.guess[some])
+
+
+def with_line(x: Tensor, line: Line, units: int) -> Tensor:
+    """Returns θ, shape (P,), of a PNN with one layer, of which the first half follows a guess.
+
+    The centres of that half are offsets from the guess. The other half follows x, shape (N,).
+    """
+    count = units // 2
+    start = from_moments if line.normal else from_quantiles
+    following = start(x - line.guess, (count,)).tensor_split(3)
+    others = from_quantiles(x, (units - count,)).tensor_split(3)
+    share = x.new_tensor([line.share, 1 - line.share]).log()
+    logits = [
+        part[2].log_softmax(0) + weight
+        for part, weight in zip((following, others), share, strict=True)
+    ]
+    return torch.cat([following[0], others[0], following[1], others[1], *logits])
+
+
+def from_moments(x: Tensor, hidden: Sequence[int]) -> Tensor:
+    """Returns θ, shape (P,), of a PNN close to a normal law with mean and variance of x, (N,)."""
+    h = hidden[0]
+    x = x if len(x) else x.new_zeros(1)
+    scale = x.std(correction=0).clamp_min(torch.finfo(x.dtype).tiny)
+    slopes, centres, rest = standard_normal(tuple(hidden)).to(x).tensor_split([h, 2 * h])
+    log_weight = (log_weights(slopes) - scale.log()).clamp(-19.0, 19.0)
+    return torch.cat([from_log_weights(log_weight), x.mean() + scale * centres, rest])
+
+
+@lru_cache
+def standard_normal(hidden: tuple[int, ...]) -> Tensor:
+    """Returns θ, shape (P,), of the PNN that is closest to a standard normal law, in float64."""
+    x = torch.linspace(-6, 6, 601, dtype=torch.float64)
+    share = torch.exp(-x.square() / 2)
+    share /= share.sum()
+    ends = x.new_tensor(-torch.inf), x.new_tensor(torch.inf)
+    levels = (torch.arange(1000, dtype=torch.float64) + 0.5) / 1000
+    theta = from_quantiles(torch.special.ndtri(levels), hidden).requires_grad_()
+    search = torch.optim.LBFGS([theta], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        search.zero_grad()
+        pnn = network.normalized(theta.unsqueeze(1), *ends, hidden)
+        missed = -(share * network.log_density(pnn, x)).sum()
+        missed.backward()
+        return missed
+
+    with torch.enable_grad():
+        search.step(loss)
+    return theta.detach()
+
+
 def spread_out(k: Tensor) -> Tensor:
-    """Returns integers k, shape (N,), sorted and spread evenly over [k, k + 1)."""
+    """Returns integers k, shape (N,), spread evenly over [k, k + 1); NaN stays NaN."""
     # Multiples of the golden ratio fill each interval evenly, however many values it holds.
     jitter = (torch.arange(len(k), dtype=torch.float64, device=k.device) * 0.6180339887498949) % 1
-    return k.sort().values + jitter.to(k.dtype)
+    return k + torch.empty_like(k).index_put((k.argsort(stable=True),), jitter.to(k.dtype))
 
 
 def _gaps(centres: Tensor, x: Tensor) -> Tensor:

@@ -16,7 +16,8 @@ SCORED_AT_ONCE = 8192
 
 def start_from_data(model: Density, rows: Rows) -> None:
     """Sets the weights to where training starts: see `Density.start_from`."""
-    model.start_from(thinned(rows, STARTED_FROM).to(model.like))
+    some = thinned(rows, STARTED_FROM, model.like)
+    model.start_from(some.x, some.context)
 
 
 def weighted_mean(value: Tensor, weight: Tensor) -> Tensor:

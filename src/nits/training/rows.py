@@ -122,7 +122,7 @@ def refuse_degenerate(model: Density, rows: Rows) -> None:
         raise ValueError(
             f"data must have at least 2 rows to learn from, but has {len(rows)}; add some."
         )
-    sample = thinned(rows, 4096)
+    sample = thinned(rows, 4096, model.like).x
     for i in range(model.columns):
         column = sample[:, i][~torch.isnan(sample[:, i])]
         constant = bool(len(column)) and bool((column == column[0]).all())
@@ -143,17 +143,21 @@ def _is_constant(rows: Rows, column: int) -> bool:
     return True
 
 
-def thinned(rows: Rows, count: int) -> Tensor:
-    """Returns at most `count` rows, evenly spread.
+def thinned(rows: Rows, count: int, like: Tensor) -> Batch:
+    """Returns at most `count` rows, evenly spread, without weights.
 
     If rows have weights, each is there in proportion to its weight.
     """
-    count = min(count, len(rows))
+    return Rows(rows.x, rows.context).take(_spread(rows, min(count, len(rows))), like)
+
+
+def _spread(rows: Rows, count: int) -> Tensor:
+    """Returns the positions of some rows, evenly spread over the sum of their weights."""
     if rows.weight is None:
-        return _take(rows.x, torch.linspace(0, len(rows) - 1, count).long())
+        return torch.linspace(0, len(rows) - 1, count, dtype=torch.float64).long()
     total = torch.as_tensor(rows.weight).double().cumsum(0)
     levels = (torch.arange(count, dtype=torch.float64) + 0.5) / count * total[-1].cpu()
-    return _take(rows.x, torch.searchsorted(total.cpu(), levels).clamp(max=len(rows) - 1))
+    return torch.searchsorted(total.cpu(), levels).clamp(max=len(rows) - 1)
 
 
 def inside(model: Density, rows: Rows) -> Tensor:

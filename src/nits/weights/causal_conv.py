@@ -182,7 +182,9 @@ class CausalConv(WeightModel):
         """Makes the output theta whatever the input: the last layer gets zero weights."""
         self.theta.start_at(theta.view_as(self.theta.bias))
 
-    def start_from(self, heads: Sequence[Head], columns: Tensor, read: Read) -> None:
+    def start_from(
+        self, heads: Sequence[Head], columns: Tensor, read: Read, context: Tensor | None = None
+    ) -> None:
         """Starts from a linear prediction of each pixel; without units, as independent columns."""
         if not isinstance(heads[0], PNNHead) or not self.theta.units or torch.isnan(columns).any():
             return super().start_from(heads, columns, read)

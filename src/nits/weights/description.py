@@ -10,6 +10,7 @@ import torch
 from nits.heads import Head
 from nits.weights import activations
 from nits.weights.causal_conv import CausalConv, ConvSize
+from nits.weights.guided import Guided
 from nits.weights.independent import Independent
 from nits.weights.masked_mlp import MaskedMLP
 from nits.weights.weight_model import WeightModel
@@ -17,14 +18,16 @@ from nits.weights.weight_model import WeightModel
 
 def described(weights: WeightModel) -> dict[str, Any]:
     """Returns the kind of a weight model and its sizes."""
+    if isinstance(weights, Guided):
+        return {"kind": "guided", "model": described(weights.model)}
     if isinstance(weights, Independent):
-        return {"kind": "independent"}
+        return {"kind": "independent", "context": weights.context}
     if isinstance(weights, MaskedMLP):
         return {"kind": "masked_mlp", "context": weights.context, **weights.sizes()}
     if isinstance(weights, CausalConv):
         return {"kind": "causal_conv", "context": weights.context, **weights.sizes()}
     raise TypeError(
-        "a file can describe Independent, MaskedMLP and CausalConv, but not "
+        "a file can describe Guided, Independent, MaskedMLP and CausalConv, but not "
         f"{type(weights).__name__}; save its state_dict yourself."
     )
 
@@ -33,9 +36,11 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
     """Returns a weight model like the one that was described, for heads in modelling order."""
     inputs = [head.inputs for head in heads]
     outputs = [head.weights for head in heads]
+    if about["kind"] == "guided":
+        return Guided(weights_of(about["model"], heads), heads)
+    context = int(about.get("context", 0))
     if about["kind"] == "independent":
-        return Independent(inputs, outputs)
-    context = int(about["context"])
+        return Independent(inputs, outputs, context)
     if about["kind"] == "masked_mlp":
         return MaskedMLP(
             inputs,

@@ -11,14 +11,13 @@ from nits.weights.weight_model import WeightModel
 
 
 class Independent(WeightModel):
-    """One PNN for each column, the paper's first multi-dimensional model: θ is a parameter."""
+    """One PNN for each column, the paper's first multi-dimensional model: θ is a parameter.
+
+    inputs, outputs, context: See `WeightModel`; neither columns nor a context are read.
+    """
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
-        if context:
-            raise ValueError(
-                f"Independent columns read no context, but context={context}; use MaskedMLP."
-            )
-        super().__init__(inputs, outputs)
+        super().__init__(inputs, outputs, context)
         self.theta = nn.Parameter(torch.empty(sum(self.outputs)).normal_(std=0.1))
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:

@@ -61,11 +61,14 @@ class WeightModel(nn.Module, ABC):
     def start_at(self, theta: Tensor) -> None:
         """Makes the output theta, shape (Σ outputs,), whatever the input."""
 
-    def start_from(self, heads: Sequence[Head], columns: Tensor, read: Read) -> None:
+    def start_from(
+        self, heads: Sequence[Head], columns: Tensor, read: Read, context: Tensor | None = None
+    ) -> None:
         """Starts as the independent model: each column follows its own distribution in the data.
 
         columns: Training values in the order of modelling, shape (D, N).
         read: Maps such values to the features that the network reads, shape (Σ inputs, N).
+        context: That of the rows, shape (C, N).
         """
         pairs = zip(heads, columns, strict=True)
         self.start_at(
