@@ -167,6 +167,6 @@ def test_checkpoint_is_written_whole_or_not_at_all(
 def test_resume_refuses_files_of_other_programs(tmp_path: Path) -> None:
     place = tmp_path / "other.safetensors"
     save_file({"a": torch.ones(3)}, place)
-    message = "must be a nits checkpoint 1, but is a safetensors file of another program; pass"
+    message = "must be a nits checkpoint 2, but is a safetensors file of another program; pass"
     with pytest.raises(ValueError, match=message):
         nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place)

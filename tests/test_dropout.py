@@ -59,3 +59,25 @@ def test_the_seed_decides() -> None:
         drawn.append(dropout(torch.ones(64), 0.5, training=True))
     assert torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_a_generator_of_ones_own_decides_and_the_global_one_is_left_alone() -> None:
+    before = torch.random.get_rng_state()
+    drawn = [
+        dropout(torch.ones(64), 0.5, True, torch.Generator().manual_seed(seed))
+        for seed in (0, 0, 1)
+    ]
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+    dropout(torch.ones(64), 1.0, training=True)
+    dropout(torch.ones(64), 1e-7, training=True)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_images_keep_their_layout() -> None:
+    x = torch.ones(2, 6, 5, 4).contiguous(memory_format=torch.channels_last)
+    y = dropout(x, 0.5, training=True)
+    assert y.stride() == x.stride()
+    assert 0 < float((y == 0).double().mean()) < 1
+    every_other = torch.ones(6, 10)[:, ::2]
+    assert dropout(every_other, 0.5, training=True).shape == (6, 5)

@@ -43,3 +43,31 @@ def test_no_page_is_brought_in_twice() -> None:
 def test_an_error_passes_through() -> None:
     with pytest.raises(ZeroDivisionError), memory.kept():
         _ = 1 / 0
+
+
+class Library:
+    """Counts what is asked of the C library."""
+
+    def __init__(self) -> None:
+        self.settings: dict[int, int] = {}
+        self.trims = 0
+
+    def mallopt(self, name: int, value: int) -> None:
+        self.settings[name] = value
+
+    def malloc_trim(self, left: int) -> None:
+        self.trims += 1
+
+
+def test_the_last_of_two_threads_returns_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library()
+    monkeypatch.setattr(memory, "_glibc", lambda: library)
+    first, second = memory.kept(), memory.kept()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)  # not nested: threads end in any order
+    assert library.settings[memory.MMAP_MAX] == 0
+    assert library.trims == 0
+    second.__exit__(None, None, None)
+    assert library.settings == memory.DEFAULTS
+    assert library.trims == 1

@@ -22,10 +22,11 @@ def test_a_plateau_cuts_the_rate_when_validation_stalls() -> None:
 
 def test_fit_tells_the_plateau_what_validation_said() -> None:
     schedule = nits.Plateau(warmup=1, patience=1)
-    recipe = nits.Recipe(batch_size=32, learning_rate=0.05, patience=100, schedule=schedule)
+    recipe = nits.Recipe(batch_size=64, learning_rate=0.05, patience=100, schedule=schedule)
     history = nits.fit(
-        small(), rows(80), validation=rows(200, 5), max_epochs=20, recipe=recipe, progress=False
+        small(), rows(300), validation=rows(30, 5), max_epochs=20, recipe=recipe, progress=False
     )
+    assert history.epoch == [1.0 + k for k in range(20)]
     seen = [history.validation[:i] for i in range(20)]
     assert history.learning_rate == [0.05 * schedule.factor(9, 0.5, before) for before in seen]
     assert history.learning_rate[-1] < 0.05 / 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 
@@ -40,3 +42,33 @@ def test_without_the_library_the_own_thread_flushes(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(subnormal, "_openmp", lambda: None)
     with subnormal.flushed():
         assert (TINY[:10] * 0.5 == 0).all()
+
+
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="the processor cannot")
+def test_threads_have_settings_of_their_own() -> None:
+    inside, seen = threading.Barrier(2), list[bool]()
+
+    def other() -> None:
+        inside.wait()
+        seen.append(bool((TINY[:10] * 0.5 == 0).any()))
+        with subnormal.flushed():
+            seen.append(bool((TINY[:10] * 0.5 == 0).all()))
+        seen.append(bool((TINY[:10] * 0.5 == 0).any()))
+
+    thread = threading.Thread(target=other)  # started outside, so it inherits nothing
+    thread.start()
+    with subnormal.flushed():
+        inside.wait()
+        thread.join()
+        assert (TINY[:10] * 0.5 == 0).all()
+    assert seen == [False, True, False]
+    assert (TINY[:10] * 0.5 > 0).all()
+
+
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="the processor cannot")
+def test_what_was_on_before_stays_on() -> None:
+    with subnormal.flushed():
+        with subnormal.flushed():
+            pass
+        assert (TINY[:10] * 0.5 == 0).all()
+    assert (TINY[:10] * 0.5 > 0).all()

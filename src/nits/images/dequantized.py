@@ -68,9 +68,11 @@ class Dequantized(Wrapped):
         """Returns that a constant pixel is no harm: noise makes it vary."""
         return False
 
-    def reseed(self, seed: int) -> None:
-        """Starts the noise anew, so that a step of training can be repeated."""
-        self.generator.manual_seed(seed)
+    def reseed(self, seed: int | None) -> None:
+        """Starts the noise and dropout anew, so that a step of training can be repeated."""
+        if seed is not None:
+            self.generator.manual_seed(seed)
+        super().reseed(seed)
 
     def bound(self, x: Tensor, context: Tensor | None = None, draws: int = 8) -> Tensor:
         """Returns the bound (19) on log P(x) in nats for rows x, shape (N, D), with K = draws."""

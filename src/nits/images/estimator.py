@@ -99,9 +99,7 @@ class NITSImages(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.shape_ = (shape[0], shape[1], shape[2])
         self.classes_ = None if labels is None else np.unique(_labels(labels, count))
         seed = np.random.default_rng(self.random_state).integers(2**31 - 1)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(seed))
-            self.model_ = self._built(self._size(), len(self._classes))
+        self.model_ = self._built(self._size(), len(self._classes), int(seed))
         held_out = min(HELD_OUT, int(self.validation_fraction * count))
         order = torch.from_numpy(np.random.default_rng(seed).permutation(count))
         rows = Rows(arrays.rows(pixels), self._context(labels, count))
@@ -121,7 +119,7 @@ class NITSImages(DensityMixin, BaseEstimator):  # type: ignore[misc]
         size = SIZES[self.size] if isinstance(self.size, str) else self.size
         return size if self.dropout is None else size._replace(dropout=self.dropout)
 
-    def _built(self, size: ConvSize, context: int) -> Density:
+    def _built(self, size: ConvSize, context: int, seed: int) -> Density:
         """Returns the untrained model."""
         if self.dequantize not in (None, "uniform"):
             raise ValueError(
@@ -130,14 +128,15 @@ class NITSImages(DensityMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.dequantize is None:
             pixel = Quantized(0.0, 1.0, self.levels, tuple(self.pnn))
-            return NITS.conv(self.shape_, pixel, size=size, context=context)
+            return NITS.conv(self.shape_, pixel, size=size, context=context, generator=seed)
         if self.levels != LEVELS:
             raise ValueError(
                 f"levels must be {LEVELS} if pixels have noise, but is {self.levels}; "
                 "leave out levels or dequantize."
             )
         real = Continuous(0.0, 1.0, tuple(self.pnn))
-        return Dequantized(NITS.conv(self.shape_, real, size=size, context=context))
+        inner = NITS.conv(self.shape_, real, size=size, context=context, generator=seed)
+        return Dequantized(inner)
 
     @property
     def _classes(self) -> NDArray[Any]:

@@ -44,7 +44,7 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSImages:
     estimator.history_ = about["training"]
     estimator.held_out_ = about["held_out"]
     size = ConvSize(*storage.tuples(about["size"]))
-    estimator.model_ = estimator._built(size, len(about["classes"] or ()))
+    estimator.model_ = estimator._built(size, len(about["classes"] or ()), 0)
     state = {name.removeprefix("model."): t for name, t in tensors.items()}
     estimator.model_.load_state_dict(state)
     estimator.model_.eval()

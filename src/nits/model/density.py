@@ -16,7 +16,8 @@ from nits import checks
 from nits.chunks import slices
 from nits.heads import Continuous, Head
 from nits.model.steps import Steps
-from nits.pnn.random import private_generator, quasi_uniform, uniform
+from nits.pnn.random import another, private_generator, quasi_uniform, uniform
+from nits.weights import WeightModel
 
 if TYPE_CHECKING:
     from nits.model.distribution import JointDistribution
@@ -102,8 +103,14 @@ class Density(nn.Module, ABC):
     def start_from(self, x: Tensor, context: Tensor | None = None) -> None:
         """Sets the weights from which training on rows like x, shape (N, D), starts."""
 
-    def reseed(self, seed: int) -> None:
-        """Seeds the noise that `log_prob` of some densities adds; others have none."""
+    def reseed(self, seed: int | None) -> None:
+        """Seeds what is random when rows are scored or trained on: dropout, and noise if any.
+
+        Dropout then draws from private generators; None returns to torch's global one.
+        """
+        for k, part in enumerate(self.modules()):
+            if isinstance(part, WeightModel):
+                part.reseed(None if seed is None else another(seed, k))
 
     def log_prob(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None

@@ -25,6 +25,7 @@ from nits.model.density import Density
 from nits.model.ends import Ends
 from nits.model.reading import Reading
 from nits.model.steps import HeadSteps
+from nits.pnn.random import Seeded
 from nits.weights import CausalConv, ConvSize, Guided, Independent, MaskedMLP, Replay, WeightModel
 from nits.weights import description as weights_to_json
 from nits.weights.activations import Activation
@@ -36,6 +37,8 @@ class NITS(Density):
     heads: One per column, or the number of columns if all are real.
     weights: A weight model made for these heads, in the order in which they are modelled.
     order: Columns in the order in which they are modelled; that of the heads by default.
+
+    Its weights are drawn from `generator`, or from a seed; by default from torch's global one.
     """
 
     _order: Tensor
@@ -55,10 +58,11 @@ class NITS(Density):
         self.groups = tuple(groups(self.ordered))
 
     @classmethod
-    def independent(cls, heads: Sequence[Head] | int) -> Self:
+    def independent(cls, heads: Sequence[Head] | int, generator: Seeded = None) -> Self:
         """Returns the coordinate-wise independent model."""
         heads = real_columns(heads)
-        return cls(heads, Independent([h.inputs for h in heads], [h.weights for h in heads]))
+        sizes = [head.inputs for head in heads], [head.weights for head in heads]
+        return cls(heads, Independent(*sizes, generator=generator))
 
     @classmethod
     def mlp(  # noqa: PLR0913 - what the network has
@@ -71,6 +75,7 @@ class NITS(Density):
         order: Sequence[int] | None = None,
         activation: Activation = functional.relu,
         guess: bool = False,
+        generator: Seeded = None,
     ) -> Self:
         """Returns NITS-MLP: a masked residual MLP as the weight model, with a guess (29) or not."""
         heads = real_columns(heads)
@@ -83,6 +88,7 @@ class NITS(Density):
             blocks=blocks,
             dropout=dropout,
             activation=activation,
+            generator=generator,
         )
         return cls(heads, Guided(net, ordered) if guess else net, order)
 
@@ -95,6 +101,7 @@ class NITS(Density):
         size: ConvSize | None = None,
         context: int = 0,
         present: Tensor | None = None,
+        generator: Seeded = None,
     ) -> Self:
         """Returns NITS-CONV for C × H × W images as rows (`nits.images.to_rows`), 8-bit by default.
 
@@ -102,8 +109,10 @@ class NITS(Density):
         """
         head = head or Quantized(0.0, 1.0, 256)
         count = shape[0] * (shape[1] * shape[2] if present is None else int(present.sum()))
-        sizes = [head.inputs] * count, [head.weights] * count
-        net = CausalConv(*sizes, context, shape=shape, size=size, present=present, units=head.units)
+        sizes = [head.inputs] * count, [head.weights] * count, context
+        net = CausalConv(
+            *sizes, shape=shape, size=size, present=present, units=head.units, generator=generator
+        )
         return cls([head] * count, net)
 
     @property

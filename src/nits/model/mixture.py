@@ -21,7 +21,7 @@ from nits import checks
 from nits.model import persistence
 from nits.model.density import Density
 from nits.model.mixed import MixedDistribution, MixedSteps, log_sum
-from nits.pnn.random import private_generator
+from nits.pnn.random import another, private_generator
 
 
 class Mixture(Density):
@@ -145,10 +145,10 @@ class Mixture(Density):
         for member in self.members:
             member.start_from(x, context)
 
-    def reseed(self, seed: int) -> None:
-        """Seeds the members' noise."""
-        for member in self.members:
-            member.reseed(seed)
+    def reseed(self, seed: int | None) -> None:
+        """Seeds the members, each differently."""
+        for k, member in enumerate(self.members):
+            member.reseed(None if seed is None else another(seed, k))
 
     def description(self) -> dict[str, Any]:
         """Returns the members' descriptions; the mixture weights are saved as a tensor."""

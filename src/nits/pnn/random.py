@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
+
+Seeded = torch.Generator | int | None
+"""A generator, the seed of one, or None for torch's global generator."""
 
 
 def uniform(shape: torch.Size, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -33,3 +37,15 @@ def private_generator(
     else:
         private.manual_seed(generator)
     return private
+
+
+def seeded(generator: Seeded) -> torch.Generator | None:
+    """Returns the generator, or one with that seed; None, torch's global one, stays None."""
+    if generator is None or isinstance(generator, torch.Generator):
+        return generator
+    return torch.Generator().manual_seed(generator)
+
+
+def another(seed: int, part: int) -> int:
+    """Returns the seed of another part of a random step, whose numbers are unrelated."""
+    return int(np.random.SeedSequence((seed % 2**64, part)).generate_state(1)[0])

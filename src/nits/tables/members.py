@@ -99,16 +99,15 @@ def folds(count: int, estimator: NITSDensity, seed: int) -> list[tuple[torch.Ten
 
 def _built(estimator: NITSDensity, plan: Plan, seed: int) -> Density:
     """Returns a network with initial weights."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        density = NITS.mlp(
-            [column.head(tuple(estimator.pnn), plan.knots) for column in estimator.schema_.columns],
-            hidden=estimator.hidden or plan.hidden,
-            blocks=plan.blocks if estimator.blocks is None else estimator.blocks,
-            dropout=plan.dropout if estimator.dropout is None else estimator.dropout,
-            context=estimator.context_width,
-            order=estimator.order_,
-        )
+    density = NITS.mlp(
+        [column.head(tuple(estimator.pnn), plan.knots) for column in estimator.schema_.columns],
+        hidden=estimator.hidden or plan.hidden,
+        blocks=plan.blocks if estimator.blocks is None else estimator.blocks,
+        dropout=plan.dropout if estimator.dropout is None else estimator.dropout,
+        context=estimator.context_width,
+        order=estimator.order_,
+        generator=seed,
+    )
     return Whitened(density) if estimator.whiten else density
 
 

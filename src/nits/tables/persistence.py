@@ -135,6 +135,7 @@ def _density(estimator: Any, shape: dict[str, Any], read: Sequence[Head]) -> Den
         dropout=shape["dropout"],
         context=sum(head.inputs for head in read),
         order=shape["order"],
+        generator=0,
     )
     return Whitened(density) if shape.get("whiten") else density
 

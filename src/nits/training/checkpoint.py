@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nits import atomic
 
-FORMAT = "nits checkpoint 1"
+FORMAT = "nits checkpoint 2"
 
 State = dict[str, Tensor]
 

@@ -17,6 +17,8 @@ class History:
 
     train: Mean over the steps since the previous evaluation.
     validation: Of the averaged weights, on at most 16,384 validation rows.
+    start: The same before the first step; None without validation rows. If no evaluation is better,
+        `fit` returns the weights of the start, and `best_step` is 0.
     """
 
     step: list[int] = field(default_factory=list)
@@ -26,6 +28,7 @@ class History:
     validation: list[float] = field(default_factory=list)
     learning_rate: list[float] = field(default_factory=list)
     rows_per_second: list[float] = field(default_factory=list)
+    start: float | None = None
     best_step: int = 0
     skipped: int = 0  # steps with a gradient that was not finite
     outside: int = 0  # training rows outside the support, which were left out

@@ -25,13 +25,14 @@ def weighted_mean(value: Tensor, weight: Tensor) -> Tensor:
     return (weight * value).sum() / weight.sum()
 
 
-def withheld_entries(model: Density, x: Tensor, share: float) -> Tensor:
+def withheld_entries(model: Density, x: Tensor, share: float, generator: torch.Generator) -> Tensor:
     """Draws the entries of optional columns to withhold, shape (N, D).
 
     The share varies from row to row, uniformly between zero and twice the mean share.
     """
-    rate = 2 * share * torch.rand(len(x), 1)
-    return (torch.rand(x.shape) < rate).to(x.device) & model.optional
+    rate = 2 * share * torch.rand(len(x), 1, generator=generator)
+    hidden = torch.rand(x.shape, generator=generator) < rate
+    return hidden.to(x.device) & model.optional
 
 
 def mean_log_likelihood(model: Density, rows: Rows) -> float:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from nits.model.density import Density
+from nits.pnn.random import another
 from nits.training import checkpoint as files
+from nits.training import stopping
 from nits.training.history import History
 from nits.training.likelihood import (
     mean_log_likelihood,
@@ -24,14 +27,11 @@ from nits.training.progress import Reporter
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Batch, Rows, shuffled
 
-VALIDATION_ROWS = 16384
-"""Validation rows that are scored at an evaluation; at the end of training all of them are."""
-
-EVALUATIONS = 25
-"""Evaluations during a budget in steps or minutes; a budget in epochs has one per epoch."""
-
 MAX_SKIPPED = 50
 """Steps in a row with a gradient that is not finite after which training gives up."""
+
+HIDING = -1 % 2**32
+"""The part of a step's randomness that is not the model's: which entries are hidden."""
 
 WORTH_COMPILING = 1.5e9
 """PNN weights evaluated in a run from which the kernels' compile time pays for itself."""
@@ -61,13 +61,20 @@ class Loop:
         self.step = 0
         self.seconds = 0.0
         self.best = -math.inf
-        self.since_best = 0  # evaluations
         self.recent: list[float] = []  # log-likelihoods of the steps since the last evaluation
+        self.counted: list[float] = []  # validation that stopping and schedules go by
         self.bad = 0  # steps skipped in a row
+        self.every = stopping.steps_between(
+            budget,
+            batch=self.batch,
+            per_epoch=self.per_epoch,
+            held_out=0 if held_out is None else len(held_out),
+        )
         self.order = torch.empty(0)
 
     def prepare(self, resume: str | Path | None) -> None:
         """Sets initial weights, or those of a checkpoint, and everything that follows them."""
+        self.model.reseed(self.seed)  # noise in the rows that the start is fitted to
         if resume is None and self.recipe.start_from_data:
             start_from_data(self.model, self.train)
         self.average = copy.deepcopy(self.model).eval()
@@ -95,7 +102,9 @@ class Loop:
         self.model.train()
         begun = time.monotonic()
         self.resumed = self.seconds
-        saved = shown = evaluated = begun
+        if self.step == 0:
+            self.evaluate_start()
+        saved = shown = evaluated = time.monotonic()
         while not self.history.stopped:
             self.seconds = self.resumed + time.monotonic() - begun
             progress = self.budget.progress(self.step, self.seconds, self.per_epoch)
@@ -103,8 +112,11 @@ class Loop:
             if self.recent and (progress >= 1 or self._due(now - evaluated)):
                 self.evaluate(now - evaluated)
                 evaluated = now = time.monotonic()
-            if progress >= 1 or self.since_best >= self.recipe.patience:
-                self.history.stopped = "budget" if progress >= 1 else "patience"
+                if stopping.stalled(self.history, self.recipe):
+                    self.history.stopped = "patience"
+            if progress >= 1:
+                self.history.stopped = "budget"
+            if self.history.stopped:
                 break
             self.advance(progress)
             if now - shown > 0.5:
@@ -120,16 +132,17 @@ class Loop:
         )
 
     def _due(self, seconds: float) -> bool:
-        """Returns whether to evaluate: by steps if the budget has any, otherwise by the clock."""
-        steps = self.budget.steps(self.per_epoch)
-        if steps is None:
-            return seconds > max(2.0, 60 * float(self.budget.max_minutes or 0) / EVALUATIONS)
-        every = self.per_epoch if self.budget.max_steps is None else max(1, steps // EVALUATIONS)
-        return self.step % every == 0
+        """Returns whether to evaluate: by steps, and by the clock if the budget has no steps."""
+        if self.budget.steps(self.per_epoch) is not None:
+            return self.step % self.every == 0
+        if seconds > stopping.seconds_between(self.budget):
+            return True
+        evaluated = self.history.step[-1] if self.history.step else 0
+        return self.step - evaluated >= self.every and seconds > stopping.SECONDS
 
     def advance(self, progress: float) -> None:
         """Takes one step; one whose loss or gradient is not finite is counted and skipped."""
-        rate = self.recipe.rate(self.step, progress, self.history.validation)
+        rate = self.recipe.rate(self.step, progress, self.counted)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.model.reseed(self._step_seed())
@@ -148,15 +161,17 @@ class Loop:
         """Sets the gradient of the next batch's mean log-likelihood, and returns that."""
         batch = self._next_batch()
         self.optimizer.zero_grad(set_to_none=True)
-        with torch.random.fork_rng(devices=[]):
-            # Dropout and hiding draw from the global generator: seeded by the step, then put back.
-            torch.manual_seed(self._step_seed())
-            hide = self.recipe.hide
-            withheld = withheld_entries(self.model, batch.x, hide) if hide else None
-            log_prob = self.model(batch.x, batch.context, withheld)
+        log_prob = self.model(batch.x, batch.context, self._withheld(batch))
         value = log_prob.mean() if batch.weight is None else weighted_mean(log_prob, batch.weight)
         (-value).backward()
         return float(value.detach())
+
+    def _withheld(self, batch: Batch) -> Tensor | None:
+        """Draws the entries to hide, if any, from a generator of the step's own."""
+        if not self.recipe.hide:
+            return None
+        generator = torch.Generator().manual_seed(another(self._step_seed(), HIDING))
+        return withheld_entries(self.model, batch.x, self.recipe.hide, generator)
 
     def _step_seed(self) -> int:
         return self.seed * 1_000_003 + self.step
@@ -195,16 +210,23 @@ class Loop:
         self.recent = []
         if self.held_out is None:
             return
-        some = self.held_out.subset(torch.arange(min(len(self.held_out), VALIDATION_ROWS)))
-        self.average.reseed(self.seed)
-        h.validation.append(mean_log_likelihood(self.average, some))
+        h.validation.append(self._validated(self.held_out))
+        self.counted = stopping.counted(h, stopping.settled(self.recipe))
         if h.validation[-1] > self.best:
             self.best = h.validation[-1]
-            self.since_best = 0
             h.best_step = self.step
             self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
-        else:
-            self.since_best += 1
+
+    def evaluate_start(self) -> None:
+        """Scores validation rows before the first step: no result may be worse than the start."""
+        if self.held_out is not None:
+            self.history.start = self._validated(self.held_out)
+            self.best = max(self.best, self.history.start)  # the larger of −∞ and NaN is −∞
+
+    def _validated(self, held_out: Rows) -> float:
+        some = held_out.subset(torch.arange(min(len(held_out), stopping.VALIDATION_ROWS)))
+        self.average.reseed(self.seed)
+        return mean_log_likelihood(self.average, some)
 
     def _recent(self) -> float:
         return sum(self.recent) / len(self.recent) if self.recent else math.nan
@@ -220,8 +242,10 @@ class Loop:
         state = self.average.state_dict() if self.held_out is None else self.best_state
         self.model.load_state_dict(state)
         self.model.eval()
+        self.model.reseed(self.seed)  # noise as in all evaluations
         if self.held_out is not None:
             self.history.final_validation = mean_log_likelihood(self.model, self.held_out)
+        self.model.reseed(None)
 
     def _fingerprint(self) -> dict[str, Any]:
         return {
@@ -239,9 +263,7 @@ class Loop:
             "best": self.best_state,
             "optimizer": files.optimizer_state(self.optimizer),
         }
-        counters = {
-            name: getattr(self, name) for name in ("step", "seconds", "since_best", "recent", "bad")
-        }
+        counters = {name: getattr(self, name) for name in ("step", "seconds", "recent", "bad")}
         best = None if self.best == -math.inf else self.best
         files.write(
             place,
@@ -272,4 +294,5 @@ class Loop:
             setattr(self, name, value)
         self.best = -math.inf if record["best"] is None else record["best"]
         self.history = History.from_dict(record["history"])
+        self.counted = stopping.counted(self.history, stopping.settled(self.recipe))
         self.history.stopped = ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,21 +19,49 @@ TRIM_THRESHOLD, MMAP_MAX = -1, -4  # constants of malloc.h
 DEFAULTS = {TRIM_THRESHOLD: 128 * 1024, MMAP_MAX: 65536}
 
 
+class _Blocks:
+    """How many blocks of code keep memory now, in all threads: the setting is the process's."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.count = 0
+
+    def enter(self, c: Any) -> None:
+        """Counts a block; the first one has freed memory kept."""
+        with self.lock:
+            self.count += 1
+            if self.count == 1:
+                c.mallopt(MMAP_MAX, 0)
+                c.mallopt(TRIM_THRESHOLD, 2**31 - 1)
+
+    def leave(self, c: Any) -> None:
+        """Ends a block; with the last one freed memory is returned."""
+        with self.lock:
+            self.count -= 1
+            if self.count == 0:
+                for name, value in DEFAULTS.items():
+                    c.mallopt(name, value)
+                c.malloc_trim(0)
+
+
+_blocks = _Blocks()
+
+
 @contextmanager
 def kept() -> Iterator[None]:
-    """Keeps freed memory until the end of the block, then returns it; only glibc can do this."""
+    """Keeps freed memory until the end of the block, then returns it; only glibc can do this.
+
+    Where blocks of several threads overlap, memory is kept until the last of them ends.
+    """
     c = _glibc()
     if c is None:
         yield
         return
-    c.mallopt(MMAP_MAX, 0)
-    c.mallopt(TRIM_THRESHOLD, 2**31 - 1)
+    _blocks.enter(c)
     try:
         yield
     finally:
-        for name, value in DEFAULTS.items():
-            c.mallopt(name, value)
-        c.malloc_trim(0)
+        _blocks.leave(c)
 
 
 @cache

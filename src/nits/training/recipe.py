@@ -21,7 +21,8 @@ class Recipe:
     average: For `AdamW`, decay per step of the average of the weights, which is what `fit` returns;
         0 for no average.
     clip: Largest norm of the gradient.
-    patience: Evaluations without a better validation likelihood before training stops early.
+    patience: Evaluations without a better validation likelihood, during at least a quarter of the
+        steps so far, after which training stops early; none during twice the warm-up counts.
     start_from_data: Whether the weights start where each column follows its own distribution.
     hide: Share of the entries of optional columns that are hidden from later columns at a step, so
         that these learn to do without them.
@@ -49,8 +50,16 @@ class Recipe:
 
     def rate(self, step: int, progress: float, validation: list[float]) -> float:
         """Returns the learning rate at a step; see `Schedule.factor`."""
-        schedule = self.schedule or self.optimizer.schedule()
-        return self.learning_rate * schedule.factor(step, progress, validation)
+        return self.learning_rate * self._schedule.factor(step, progress, validation)
+
+    @property
+    def warmup(self) -> int:
+        """Steps of the schedule's warm-up; 0 if it has none."""
+        return int(getattr(self._schedule, "warmup", 0))
+
+    @property
+    def _schedule(self) -> Schedule:
+        return self.schedule or self.optimizer.schedule()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ class Schedule(Protocol):
     def factor(self, step: int, progress: float, validation: list[float]) -> float:
         """Returns the factor at a step, when a share `progress` of the budget is used up.
 
-        validation: The validation log-likelihoods of all evaluations so far.
+        validation: The validation log-likelihoods of all evaluations so far that count, those
+            after twice the warm-up, which is what a schedule has in its attribute `warmup`.
         """
 
 

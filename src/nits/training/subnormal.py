@@ -18,13 +18,18 @@ import torch
 
 from nits.kernels import openmp
 
+SUBNORMAL = 1e-40
+
 PAUSE_SOFT = 1  # OpenMP's omp_pause_soft: threads end, and start again when they are needed
 
 
 @contextmanager
 def flushed() -> Iterator[None]:
-    """Rounds subnormal numbers to zero, in this thread and in those that torch starts from it."""
-    if not torch.set_flush_denormal(True):
+    """Rounds subnormal numbers to zero, in this thread and in those that torch starts from it.
+
+    Other threads keep their setting, and this one has at the end what it had before.
+    """
+    if _rounds() or not torch.set_flush_denormal(True):
         yield
         return
     _end_threads()
@@ -33,6 +38,11 @@ def flushed() -> Iterator[None]:
     finally:
         torch.set_flush_denormal(False)
         _end_threads()
+
+
+def _rounds() -> bool:
+    """Returns whether this thread rounds subnormal numbers already."""
+    return float(torch.tensor(SUBNORMAL) * 1.0) == 0
 
 
 def _end_threads() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nits.weights import masks
 from nits.weights.masks import Block
@@ -30,20 +29,28 @@ class BlockLinear(nn.Module):
     bias: nn.Parameter
     mask: Tensor
 
-    def __init__(self, row_ranks: Tensor, column_ranks: Tensor, count: int) -> None:
+    def __init__(
+        self,
+        row_ranks: Tensor,
+        column_ranks: Tensor,
+        count: int,
+        *,
+        gain: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__()
         mask = masks.mask(row_ranks, column_ranks)
         self.blocks = masks.blocks(row_ranks, column_ranks, count)
         self.register_buffer("mask", mask, persistent=False)
         self.weight = nn.Parameter(torch.zeros(mask.shape))
         self.bias = nn.Parameter(torch.zeros(len(row_ranks)))
-        self.reset(1.0)
+        self.reset(gain, generator)
 
-    def reset(self, gain: float) -> None:
+    def reset(self, gain: float, generator: torch.Generator | None = None) -> None:
         """Draws weights with which inputs of variance 1 give outputs of variance gain²."""
         seen = self.mask.sum(1, keepdim=True).clamp_min(1)
         with torch.no_grad():
-            self.weight.normal_().mul_(self.mask * (gain / seen.sqrt()))
+            self.weight.normal_(generator=generator).mul_(self.mask * (gain / seen.sqrt()))
             self.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -139,12 +146,28 @@ def relu_gain(share: float = 1.0) -> float:
     return math.sqrt(2.0) * share
 
 
-def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
-    """Zeroes entries with this probability, to 16 bits, and scales the rest to keep the mean."""
+def dropout(
+    x: Tensor, probability: float, training: bool, generator: torch.Generator | None = None
+) -> Tensor:
+    """Zeroes entries with this probability, to 16 bits, and scales the rest to keep the mean.
+
+    generator: On the device of x; torch's global one by default.
+    """
     dropped = round(probability * LEVELS)
-    if x.device.type != "cpu" or not training or dropped in (0, LEVELS):
-        return functional.dropout(x, probability, training)
-    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(_LEAST, None)
-    level = words.view(torch.int16)[: x.numel()].view(x.shape)
-    kept = (level >= dropped - LEVELS // 2).to(x.dtype)
+    if not training or not dropped:
+        return x
+    if dropped == LEVELS:
+        return x * 0
+    if x.device.type == "cpu":
+        kept = _kept(x, dropped, generator)
+    else:
+        kept = torch.empty_like(x).bernoulli_(1 - dropped / LEVELS, generator=generator)
     return x * kept.mul_(LEVELS / (LEVELS - dropped))
+
+
+def _kept(x: Tensor, dropped: int, generator: torch.Generator | None) -> Tensor:
+    """Returns 0 for entries to drop and 1 for others, in the layout of x, four to a random word."""
+    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64)
+    level = words.random_(_LEAST, None, generator=generator).view(torch.int16)
+    layout = torch.empty_like(x, device="meta").stride()
+    return (level.as_strided(x.shape, layout) >= dropped - LEVELS // 2).to(x.dtype)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from nits.heads.head import Head, PNNHead
+from nits.pnn.random import Seeded, seeded
 from nits.weights.causal_layers import (
     Across,
     Down,
@@ -76,6 +77,7 @@ class CausalConv(WeightModel):
     size: Width, depth and dropout; by default a size that two CPU cores can train.
     present: Mask of the pixels that have columns, shape (H, W); all by default.
     units: See `PixelTheta`.
+    generator: What initial weights are drawn from, or its seed; by default torch's global one.
     """
 
     present: Tensor
@@ -90,27 +92,30 @@ class CausalConv(WeightModel):
         size: ConvSize | None = None,
         present: Tensor | None = None,
         units: int = 0,
+        generator: Seeded = None,
     ) -> None:
         super().__init__(inputs, outputs, context)
+        source = seeded(generator)
         self.size = size or ConvSize()
         filters, blocks, dilations, self.dropout = self.size
         self.shape = shape
         there = torch.ones(shape[1:], dtype=torch.bool) if present is None else present.bool()
         self.register_buffer("present", there, persistent=False)
         read = shape[0] * self.inputs[0] + 1  # features of the channels, and the mask `present`
-        self.first_down = Down(read, filters)
-        self.first_left = Across(read, filters)
-        self.above = Down(read, filters)
+        self.first_down = Down(read, filters, generator=source)
+        self.first_left = Across(read, filters, generator=source)
+        self.above = Down(read, filters, generator=source)
         turns = [dilations[k % len(dilations)] for k in range(blocks)]
         self.shortcuts = [blocks - 1 - k if 2 * k >= blocks else None for k in range(blocks)]
         sides = [context + (0 if earlier is None else 2 * filters) for earlier in self.shortcuts]
         pairs = list(zip(turns, sides, strict=True))
-        self.down = nn.ModuleList(Gated(Down, filters, d, side) for d, side in pairs)
+        self.down = nn.ModuleList(Gated(Down, filters, d, side, source) for d, side in pairs)
         self.across = nn.ModuleList(
-            Gated(Across, filters, d, 2 * filters + side) for d, side in pairs
+            Gated(Across, filters, d, 2 * filters + side, source) for d, side in pairs
         )
+        pixels = len(self.inputs) // shape[0]
         self.theta = PixelTheta(
-            shape[0], self.inputs[0], self.outputs[0], filters, len(self.inputs) // shape[0], units
+            shape[0], self.inputs[0], self.outputs[0], filters, pixels, units, source
         )
         cached = 4 * (8 * blocks * filters + read) * shape[1] * shape[2]  # bytes per image
         self.sampled_at_once = max(16, CACHE_BYTES // cached)
@@ -142,9 +147,10 @@ class CausalConv(WeightModel):
         us: list[Tensor] = []
         vs: list[Tensor] = []
         for down, across, earlier in zip(self.down, self.across, self.shortcuts, strict=True):
-            u = down(u, beside(at(us, earlier), side), self.dropout)
+            u = down(u, beside(at(us, earlier), side), self.dropout, self.generator)
             us.append(both_signs(u))
-            v = across(v, beside(us[-1], at(vs, earlier), side), self.dropout)
+            beside_v = beside(us[-1], at(vs, earlier), side)
+            v = across(v, beside_v, self.dropout, self.generator)
             vs.append(both_signs(v))
         return vs[-1] if vs else both_signs(v)
 

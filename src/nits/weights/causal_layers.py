@@ -14,19 +14,34 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nits.weights.block_linear import dropout
+
 
 def both_signs(x: Tensor) -> Tensor:
     """Returns elu(x) and elu(−x), side by side: (N, F, …) becomes (N, 2F, …)."""
     return functional.elu(torch.cat([x, -x], 1), inplace=True)
 
 
+def _normal(
+    shape: tuple[int, ...], deviation: float, generator: torch.Generator | None
+) -> nn.Parameter:
+    return nn.Parameter(torch.randn(shape, generator=generator) * deviation)
+
+
 class Down(nn.Module):
     """A convolution over two rows, a pixel's and the one `dilation` above, and three columns."""
 
-    def __init__(self, inputs: int, outputs: int, dilation: int = 1, gain: float = 1.0) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        dilation: int = 1,
+        gain: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__()
         self.dilation = dilation
-        self.weight = nn.Parameter(torch.randn(outputs, inputs, 2, 3) * gain / (6 * inputs) ** 0.5)
+        self.weight = _normal((outputs, inputs, 2, 3), gain / (6 * inputs) ** 0.5, generator)
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -47,10 +62,17 @@ class Down(nn.Module):
 class Across(nn.Module):
     """A 2 × 2 convolution over a pixel and those `dilation` above it, to its left, and both."""
 
-    def __init__(self, inputs: int, outputs: int, dilation: int = 1, gain: float = 1.0) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        dilation: int = 1,
+        gain: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__()
         self.dilation = dilation
-        self.weight = nn.Parameter(torch.randn(outputs, inputs, 2, 2) * gain / (4 * inputs) ** 0.5)
+        self.weight = _normal((outputs, inputs, 2, 2), gain / (4 * inputs) ** 0.5, generator)
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,9 +95,9 @@ class Across(nn.Module):
 class Pointwise(nn.Module):
     """A linear map of each pixel's features."""
 
-    def __init__(self, inputs: int, outputs: int, gain: float = 1.0) -> None:
+    def __init__(self, inputs: int, outputs: int, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(outputs, inputs) * gain / max(inputs, 1) ** 0.5)
+        self.weight = _normal((outputs, inputs), max(inputs, 1) ** -0.5, generator)
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (N, inputs), (N, inputs, W) or (N, inputs, H, W) to as many outputs."""
@@ -91,18 +113,33 @@ class Gated(nn.Module):
     """
 
     def __init__(
-        self, kind: type[Down] | type[Across], filters: int, dilation: int, side: int
+        self,
+        kind: type[Down] | type[Across],
+        filters: int,
+        dilation: int,
+        side: int,
+        generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.first: Any = kind(2 * filters, filters, dilation)  # Down or Across, as is the second
-        self.side = Pointwise(side, filters) if side else None
+        # Down or Across, as is the second
+        self.first: Any = kind(2 * filters, filters, dilation, generator=generator)
+        self.side = Pointwise(side, filters, generator) if side else None
         # The block starts close to the identity: its second convolution is small.
-        self.second: Any = kind(2 * filters, 2 * filters, 1, gain=0.1)
+        self.second: Any = kind(2 * filters, 2 * filters, 1, 0.1, generator)
 
-    def forward(self, x: Tensor, side: Tensor | None, dropout: float) -> Tensor:
-        """Maps x, shape (N, F, H, W), with side features, (N, S, H, W), to the same shape."""
+    def forward(
+        self,
+        x: Tensor,
+        side: Tensor | None,
+        probability: float,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Maps x, shape (N, F, H, W), with side features, (N, S, H, W), to the same shape.
+
+        probability, generator: Of dropout.
+        """
         h = self.between(self.first(both_signs(x)), side)
-        return gate(x, self.second(functional.dropout(h, dropout, self.training)))
+        return gate(x, self.second(dropout(h, probability, self.training, generator)))
 
     def between(self, h: Tensor, side: Tensor | None) -> Tensor:
         """Adds the side features; returns the input of the second convolution."""

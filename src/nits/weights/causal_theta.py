@@ -35,22 +35,33 @@ class PixelTheta(nn.Module):
     filters: Features of the stream.
     pixels: Number of pixels; each has a bias of its own.
     units: Units of the PNN's first layer, whose centres follow (20); 0 for heads without a PNN.
+    generator: What initial weights are drawn from; by default torch's global one.
     """
 
     guess: Tensor
 
-    def __init__(
-        self, channels: int, inputs: int, outputs: int, filters: int, pixels: int, units: int
+    def __init__(  # noqa: PLR0913 - sizes, all of which the data decide
+        self,
+        channels: int,
+        inputs: int,
+        outputs: int,
+        filters: int,
+        pixels: int,
+        units: int,
+        generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.inputs, self.units = inputs, units
-        self.mix = Pointwise(2 * filters, channels * filters)
-        self.before = nn.ModuleList(Pointwise(c * inputs, filters) for c in range(1, channels))
-        self.weight = nn.Parameter(
-            torch.randn(channels, outputs, 2 * filters) * 0.5 / (2 * filters) ** 0.5
+        self.mix = Pointwise(2 * filters, channels * filters, generator)
+        self.before = nn.ModuleList(
+            Pointwise(c * inputs, filters, generator) for c in range(1, channels)
         )
+        drawn = torch.randn(channels, outputs, 2 * filters, generator=generator)
+        self.weight = nn.Parameter(drawn * 0.5 / (2 * filters) ** 0.5)
         near = [4 * (channels * inputs + 1) + c * inputs for c in range(channels)]
-        self.direct = nn.ParameterList(torch.randn(outputs, n) * 0.1 / n**0.5 for n in near)
+        self.direct = nn.ParameterList(
+            torch.randn(outputs, n, generator=generator) * 0.1 / n**0.5 for n in near
+        )
         self.bias = nn.Parameter(torch.zeros(pixels, channels, outputs))
         self.register_buffer("guess", torch.zeros(channels, near[-1] + 1) if units else None)
 

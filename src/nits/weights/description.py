@@ -33,14 +33,17 @@ def described(weights: WeightModel) -> dict[str, Any]:
 
 
 def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
-    """Returns a weight model like the one that was described, for heads in modelling order."""
+    """Returns a weight model like the one that was described, for heads in modelling order.
+
+    Its weights are those of seed 0, so that reading a file leaves torch's global generator alone.
+    """
     inputs = [head.inputs for head in heads]
     outputs = [head.weights for head in heads]
     if about["kind"] == "guided":
         return Guided(weights_of(about["model"], heads), heads)
     context = int(about.get("context", 0))
     if about["kind"] == "independent":
-        return Independent(inputs, outputs, context)
+        return Independent(inputs, outputs, context, generator=0)
     if about["kind"] == "masked_mlp":
         return MaskedMLP(
             inputs,
@@ -50,6 +53,7 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
             blocks=about["blocks"],
             dropout=about["dropout"],
             activation=activations.named(about["activation"]),
+            generator=0,
         )
     if about["kind"] == "causal_conv":
         channels, height, width = about["shape"]
@@ -62,5 +66,6 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
             size=ConvSize(filters, blocks, tuple(dilations), dropout),
             present=torch.tensor(about["present"], dtype=torch.bool),
             units=heads[0].units,
+            generator=0,
         )
     raise ValueError(f"there is no weight model {about['kind']!r}; install a newer nits.")

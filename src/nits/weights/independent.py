@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from nits.pnn.random import Seeded, seeded
 from nits.weights.weight_model import WeightModel
 
 
@@ -14,11 +15,20 @@ class Independent(WeightModel):
     """One PNN for each column, the paper's first multi-dimensional model: θ is a parameter.
 
     inputs, outputs, context: See `WeightModel`; neither columns nor a context are read.
+    generator: What θ is drawn from, or its seed; torch's global generator by default.
     """
 
-    def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        context: int = 0,
+        *,
+        generator: Seeded = None,
+    ) -> None:
         super().__init__(inputs, outputs, context)
-        self.theta = nn.Parameter(torch.empty(sum(self.outputs)).normal_(std=0.1))
+        theta = torch.empty(sum(self.outputs)).normal_(std=0.1, generator=seeded(generator))
+        self.theta = nn.Parameter(theta)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Returns θ, shape (Σ outputs, 1), which broadcasts over the rows."""

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nits.pnn.random import Seeded, seeded
 from nits.weights import activations, masks
 from nits.weights.activations import Activation
 from nits.weights.block_linear import BlockLinear, dropout, relu_gain
@@ -41,6 +42,7 @@ class MaskedMLP(WeightModel):
     dropout: Probability of dropping a unit inside a block.
     activation: The function a, elementwise: `torch.nn.functional.relu`, silu, gelu or any other.
         One that mixes units would let a column see those after it.
+    generator: What initial weights are drawn from, or its seed; by default torch's global one.
     """
 
     def __init__(  # noqa: PLR0913 - what the network has
@@ -53,8 +55,10 @@ class MaskedMLP(WeightModel):
         blocks: int = 4,
         dropout: float = 0.0,
         activation: Activation = functional.relu,
+        generator: Seeded = None,
     ) -> None:
         super().__init__(inputs, outputs, context)
+        source = seeded(generator)
         least = max(len(self.inputs) - (context == 0), 1)
         if hidden < least:
             raise ValueError(
@@ -68,16 +72,16 @@ class MaskedMLP(WeightModel):
             )
         self.dropout, self.activation = dropout, activation
         self.ranks = ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
-        self.first = BlockLinear(ranks, masks.input_ranks(self.inputs), BLOCKS_OF_ROWS)
+        read, written = masks.input_ranks(self.inputs), masks.output_ranks(self.outputs)
+        self.first = BlockLinear(ranks, read, BLOCKS_OF_ROWS, generator=source)
         self.context_weight = nn.Parameter(
-            torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5)
+            torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5, generator=source)
         )
-        inner = [BlockLinear(ranks, ranks, BLOCKS_OF_ROWS) for _ in range(2 * blocks)]
-        for index, layer in enumerate(inner):
-            layer.reset(relu_gain() if index % 2 == 0 else relu_gain(0.5 / blocks**0.5))
-        self.inner = nn.ModuleList(inner)
-        self.last = BlockLinear(masks.output_ranks(self.outputs), ranks, BLOCKS_OF_OUTPUTS)
-        self.last.reset(0.5)
+        gains = [relu_gain(), relu_gain(0.5 / max(blocks, 1) ** 0.5)] * blocks
+        self.inner = nn.ModuleList(
+            BlockLinear(ranks, ranks, BLOCKS_OF_ROWS, gain=gain, generator=source) for gain in gains
+        )
+        self.last = BlockLinear(written, ranks, BLOCKS_OF_OUTPUTS, gain=0.5, generator=source)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N)."""
@@ -107,7 +111,8 @@ class MaskedMLP(WeightModel):
         if context is not None:
             h = h + self.context_weight @ context
         for W1, W2 in zip(self.inner[::2], self.inner[1::2], strict=True):
-            h = W2(dropout(act(W1(act(h))), self.dropout, self.training)).add_(h)
+            inside = dropout(act(W1(act(h))), self.dropout, self.training, self.generator)
+            h = W2(inside).add_(h)
         return act(h)
 
     def sizes(self) -> dict[str, Any]:

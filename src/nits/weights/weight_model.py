@@ -31,9 +31,11 @@ class WeightModel(nn.Module, ABC):
     outputs: Number of PNN weights of each column, P.
     context: Number of features that are given, and not modelled.
     sampled_at_once: Rows that one stepper has memory for; more are drawn one batch after another.
+    generator: What dropout draws from; None, torch's global generator, unless `reseed` was called.
     """
 
     sampled_at_once = 8192
+    generator: torch.Generator | None = None
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
         super().__init__()
@@ -52,6 +54,11 @@ class WeightModel(nn.Module, ABC):
             return (whole,)  # split would copy the gradient
         parts: tuple[Tensor, ...] = whole.split(list(sizes))
         return parts
+
+    def reseed(self, seed: int | None) -> None:
+        """Makes dropout draw from a private generator with this seed, None from the global one."""
+        device = next(self.parameters()).device
+        self.generator = None if seed is None else torch.Generator(device).manual_seed(seed)
 
     @abstractmethod
     def stepper(self, n: int, context: Tensor | None = None) -> Stepper:
