@@ -11,6 +11,7 @@ from typing import Any
 
 import ablation
 import image_run
+import members
 import mix
 import models
 import numpy as np
@@ -20,6 +21,7 @@ import results
 import run
 import scores
 import tables
+import torch
 from models import fitted, ours
 
 import nits
@@ -284,3 +286,17 @@ def test_a_search_starts_from_the_estimators_defaults(split: Split) -> None:
     assert set(settings) == set(models.settings("power", models.OURS))
     assert (settings["hidden"], settings["knots"], settings["batch_size"]) == (32, 8, 32)
     assert ours.mlp(ours.support(split.train), settings).columns == 3
+
+
+def test_members_are_timed_in_every_way() -> None:
+    first, second = (members.tasks(60, 2, 2, 2) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        state = other.density.state_dict()
+        assert all(torch.equal(t, state[name]) for name, t in one.density.state_dict().items())
+    figures = members.measured(1, 60, 2, 2, 2)
+    assert set(figures["seconds"]) == {
+        members.SIDE_BY_SIDE,
+        members.ONE_THREAD,
+        members.ALL_THREADS,
+    }
+    assert all(ratio["median"] > 0 for ratio in figures["times_as_fast_as"].values())

@@ -13,6 +13,8 @@ import nits
 from mixed_table import mixed, small
 from nits import Mixture, NITSDensity
 from nits.tables import members
+from nits.training.progress import Reporter
+from nits.training.recipe import Recipe
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +107,29 @@ def test_filled_rows_are_those_of_the_mixture() -> None:
     for column in back.t().numpy():
         assert scipy.stats.kstest(column, "uniform").pvalue > 1e-4
     assert torch.equal(rows, again)
+
+
+def test_processes_are_started_if_there_is_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "available", lambda: 3)
+    rows = nits.Rows(torch.zeros(100, 2))
+    index, recipe = torch.arange(0), Recipe()
+    task = members.Task(nits.NITS.mlp(2), rows, index, index, recipe, 10, None, 0)
+    assert members._workers([task] * 4) == 1
+    assert members._workers([task._replace(max_steps=10_000)] * 4) == 3
+    assert members._workers([task._replace(max_steps=10_000)] * 2) == 2
+    assert members._workers([task._replace(max_steps=None, max_minutes=1.0)] * 2) == 2
+    assert members._workers([task._replace(max_steps=None, max_minutes=0.01)] * 2) == 1
+
+
+def test_an_interrupt_before_any_member_has_begun_is_one(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(task: members.Task, reporter: Reporter) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(members, "trained", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        small(members=2, max_steps=8).fit(table)
 
 
 def test_members_must_be_a_number() -> None:

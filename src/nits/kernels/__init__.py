@@ -21,7 +21,7 @@ from nits.chunks import slices
 from nits.kernels import compiled, compiled_quantile, native
 from nits.pnn import network, roots
 
-__all__ = ["Policy", "cdf", "current", "log_prob", "quantile", "using"]
+__all__ = ["Policy", "cdf", "current", "holding", "log_prob", "quantile", "using"]
 
 VARIABLE = "NITS_KERNELS"
 """Environment variable that lists the kernels allowed, as `native,compiled`; `plain` for none."""
@@ -76,10 +76,17 @@ def using(
     """
     named = {"native": native, "compiled": compiled, "training": training}
     changes = {name: value for name, value in named.items() if value is not None}
-    policy = replace(current(), ran=set(), **changes)
-    token = _chosen.set(policy)
+    with holding(replace(current(), ran=set(), **changes)) as ran:
+        yield ran
+
+
+@contextmanager
+def holding(policy: Policy) -> Iterator[set[str]]:
+    """Sets the whole policy, such as that of another process, as `using` sets parts of it."""
+    ran: set[str] = set()
+    token = _chosen.set(replace(policy, ran=ran))
     try:
-        yield policy.ran
+        yield ran
     finally:
         _chosen.reset(token)
 

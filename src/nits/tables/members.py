@@ -6,25 +6,32 @@ them, and what the members say of the rows that they held out is an honest figur
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nits.engines.local import Local, available
 from nits.model.density import Density
 from nits.model.joint import NITS
 from nits.model.mixture import Mixture
 from nits.model.whitened import Whitened
 from nits.tables.defaults import Plan
 from nits.training.fit import fit as train
+from nits.training.progress import Reporter
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows, parted
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
 
-INTERRUPTED = "interrupted"
+STEP_SECONDS, WEIGHT_SECONDS = 3e-3, 15e-9
+"""About what a step costs on one core, and each weight of a PNN in it, measured on small tables."""
+
+WORTH_PROCESSES = 10.0
+"""Seconds of training from which processes are started, which takes about 3 seconds."""
 
 
 class Member(NamedTuple):
@@ -41,6 +48,23 @@ class Member(NamedTuple):
     weight: float
 
 
+class Task(NamedTuple):
+    """What one network needs to train, here or in another process.
+
+    rows: All rows, the same for every member.
+    fitted, held_out: Which of them it learns from, and which stop it.
+    """
+
+    density: Density
+    rows: Rows
+    fitted: torch.Tensor
+    held_out: torch.Tensor
+    recipe: Recipe
+    max_steps: int | None
+    max_minutes: float | None
+    seed: int
+
+
 def learned(
     estimator: NITSDensity, rows: Rows, units: NDArray[np.float64], plan: Plan, seed: int
 ) -> list[Member]:
@@ -48,16 +72,38 @@ def learned(
 
     units: What to add to the log-density of each row to have it in the table's units.
     """
-    found: list[Member] = []
-    for k, (fitted, held_out) in enumerate(folds(len(rows), estimator, seed)):
-        density = _built(estimator, plan, seed + k)
-        kept = rows.subset(held_out)
-        history = _trained(estimator, density, rows.subset(fitted), kept, plan, seed + k)
-        figure = _in_units(history, kept, units[held_out.numpy()])
-        found.append(Member(density, history, figure, _weight(kept)))
-        if history["stopped"] == INTERRUPTED:
-            break
+    tasks = _tasks(estimator, rows, plan, seed)
+    workers = _workers(tasks)
+    waves = math.ceil(len(tasks) / workers)
+    tasks = [task._replace(max_minutes=_share(task.max_minutes, waves)) for task in tasks]
+    results = Local(workers).run(trained, tasks, progress=estimator.verbose)
+    found = []
+    for task, result in zip(tasks, results, strict=True):
+        if result is not None:
+            kept = rows.subset(task.held_out)
+            figure = _in_units(result[1], kept, units[task.held_out.numpy()])
+            found.append(Member(*result, figure, _weight(kept)))
+    if not found:
+        raise KeyboardInterrupt
     return found
+
+
+def trained(task: Task, reporter: Reporter) -> tuple[Density, dict[str, Any]]:
+    """Trains a network, and returns it with its history."""
+    rows, kept = task.rows.subset(task.fitted), task.rows.subset(task.held_out)
+    history = train(
+        task.density,
+        rows.x,
+        context=rows.context,
+        sample_weight=rows.weight,
+        validation=kept if len(kept) else 0.0,
+        recipe=task.recipe,
+        max_steps=task.max_steps,
+        max_minutes=task.max_minutes,
+        seed=task.seed,
+        progress=reporter,
+    )
+    return task.density, history.to_dict()
 
 
 def mixed(members: list[Member]) -> Density:
@@ -111,28 +157,40 @@ def _built(estimator: NITSDensity, plan: Plan, seed: int) -> Density:
     return Whitened(density) if estimator.whiten else density
 
 
-def _trained(
-    estimator: NITSDensity, density: Density, rows: Rows, kept: Rows, plan: Plan, seed: int
-) -> dict[str, Any]:
-    """Trains a network, and returns the history of it."""
+def _tasks(estimator: NITSDensity, rows: Rows, plan: Plan, seed: int) -> list[Task]:
     recipe = Recipe(
         batch_size=plan.batch_size,
         learning_rate=estimator.learning_rate or plan.learning_rate,
         optimizer=plan.optimizer,
     )
     minutes = estimator.max_minutes
-    return train(
-        density,
-        rows.x,
-        context=rows.context,
-        sample_weight=rows.weight,
-        validation=kept if len(kept) else 0.0,
-        recipe=recipe,
-        max_steps=estimator.max_steps if estimator.max_steps or minutes else plan.steps,
-        max_minutes=None if minutes is None else minutes / estimator.members,
-        seed=seed,
-        progress=estimator.verbose,
-    ).to_dict()
+    steps = estimator.max_steps if estimator.max_steps or minutes else plan.steps
+    return [
+        Task(_built(estimator, plan, seed + k), rows, *parts, recipe, steps, minutes, seed + k)
+        for k, parts in enumerate(folds(len(rows), estimator, seed))
+    ]
+
+
+def _workers(tasks: list[Task]) -> int:
+    """Returns the number of processes to train in: 1, this one, if others cost more than they save.
+
+    Results do not depend on it, unless the budget is in minutes.
+    """
+    work = sum(_seconds(task) for task in tasks)
+    return min(available(), len(tasks)) if work >= WORTH_PROCESSES else 1
+
+
+def _seconds(task: Task) -> float:
+    """Returns about how long training takes on one core."""
+    minutes = math.inf if task.max_minutes is None else task.max_minutes
+    steps = math.inf if task.max_steps is None else task.max_steps
+    weights = min(task.recipe.batch_size, len(task.rows)) * task.density.weights_per_row
+    return min(60 * minutes, steps * (STEP_SECONDS + WEIGHT_SECONDS * weights))
+
+
+def _share(minutes: float | None, waves: int) -> float | None:
+    """Returns the time for one member, if so many train one after another."""
+    return None if minutes is None else minutes / waves
 
 
 def _in_units(history: dict[str, Any], kept: Rows, units: NDArray[np.float64]) -> float | None:

@@ -31,7 +31,7 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     resume: str | Path | None = None,
     seed: int = 0,
     compile: bool | None = None,
-    progress: bool = True,
+    progress: bool | Reporter = True,
 ) -> History:
     """Trains the model by maximum likelihood, in place, and returns the figures of the run.
 
@@ -45,6 +45,7 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     resume: A checkpoint of the same run, which goes on from there.
     compile: False to train by plain tensor operations, True to have torch.compile make kernels
         where our own cannot be used; by default if it pays. `nits.kernels` rules for scoring, too.
+    progress: Whether to show a bar, or what is told of the progress in its place.
     """
     recipe = recipe or Recipe()
     if max_epochs is None and max_steps is None and max_minutes is None:
@@ -53,7 +54,7 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     rows = checked(model, Rows(data, context, sample_weight))
     refuse_degenerate(model, rows)
     train, held_out = _validation(model, rows, validation, seed)
-    with Bar() if progress else Silent() as reporter, memory.kept(), subnormal.flushed():
+    with _reporter(progress) as reporter, memory.kept(), subnormal.flushed():
         train, left_out = _inside(model, train, "training", reporter)
         held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
         loop = Loop(model, train, held_out, recipe, budget, seed)
@@ -65,12 +66,18 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
                 loop.run(reporter, place, checkpoint_minutes * 60)
             except KeyboardInterrupt:
                 loop.history.stopped = "interrupted"
-                reporter.notice("training was interrupted; the model has the best weights so far.")
+                reporter.interrupted()
             if place is not None:
                 loop.save(place)
             loop.finish()
         loop.history.kernels = sorted({*loop.history.kernels, *ran})
     return loop.history
+
+
+def _reporter(progress: bool | Reporter) -> Reporter:
+    if isinstance(progress, bool):
+        return Bar() if progress else Silent()
+    return progress
 
 
 def _kernels(loop: Loop, wanted: bool | None) -> AbstractContextManager[set[str]]:

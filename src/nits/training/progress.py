@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from types import TracebackType
 from typing import Protocol
+
+INTERRUPTED = "training was interrupted; the model has the best weights so far."
 
 
 class Reporter(Protocol):
@@ -16,6 +19,9 @@ class Reporter(Protocol):
 
     def notice(self, text: str) -> None:
         """Takes a sentence for the user."""
+
+    def interrupted(self) -> None:
+        """Is told that the user has interrupted training."""
 
     def __enter__(self) -> Reporter: ...
 
@@ -38,6 +44,9 @@ class Silent:
     def notice(self, text: str) -> None:
         """Ignores the sentence."""
 
+    def interrupted(self) -> None:
+        """Ignores that."""
+
     def __enter__(self) -> Silent:
         return self
 
@@ -50,9 +59,12 @@ class Silent:
 
 
 class Bar:
-    """A rich progress bar with train and validation nats, rows per second and time left."""
+    """A rich progress bar with train and validation nats, rows per second and time left.
 
-    def __init__(self) -> None:
+    label: What it calls the work.
+    """
+
+    def __init__(self, label: str = "training") -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -63,7 +75,7 @@ class Bar:
         )
 
         self.bar = Progress(
-            TextColumn("training"),
+            TextColumn(label),
             BarColumn(bar_width=24),
             TaskProgressColumn(),
             TextColumn("train {task.fields[train]} · validation {task.fields[validation]} nats"),
@@ -77,18 +89,21 @@ class Bar:
         self, progress: float, train: float, validation: float | None, rows_per_second: float
     ) -> None:
         """Redraws the bar."""
-        shown = "—" if validation is None else f"{validation:.3f}"
         self.bar.update(
             self.task,
             completed=min(progress, 1.0),
-            train=f"{train:.3f}",
-            validation=shown,
+            train=_nats(train),
+            validation=_nats(validation),
             rate=f"{rows_per_second:,.0f}",
         )
 
     def notice(self, text: str) -> None:
         """Prints the sentence above the bar."""
         self.bar.console.print(text, highlight=False)
+
+    def interrupted(self) -> None:
+        """Says so above the bar."""
+        self.notice(INTERRUPTED)
 
     def __enter__(self) -> Bar:
         self.bar.start()
@@ -101,6 +116,10 @@ class Bar:
         trace: TracebackType | None,
     ) -> None:
         self.bar.stop()
+
+
+def _nats(value: float | None) -> str:
+    return "—" if value is None or math.isnan(value) else f"{value:.3f}"
 
 
 class Counter:

@@ -1,0 +1,208 @@
+"""The engine of this machine: tasks run in processes, one thread each, on all cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from multiprocessing import parent_process
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from nits.engines import packing, pool
+from nits.engines.board import DONE, RUNNING, WAITING, Board, Line, Notices, add_notice
+from nits.training.progress import INTERRUPTED, Bar, Reporter, Silent
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+POLL_SECONDS = 0.5
+"""How often the bar is drawn while other processes work."""
+
+TASKS, BOARD, NOTICES = "tasks", "board", "notices"
+"""The files that the processes of a run share."""
+
+NO_PROCESSES = "other processes cannot be had, so this one does the work, piece after piece."
+
+
+class Local:
+    """Runs independent tasks on this machine's cores, one thread each.
+
+    Results have the same bits wherever a task runs, here or in another process.
+
+    workers: Processes at a time; by default one for each CPU that this process may use. With 1,
+        tasks run in this process, one after another.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        if workers is not None and workers < 1:
+            raise ValueError(
+                f"workers must be at least 1, but is {workers!r}; leave it out to use all CPUs."
+            )
+        self.workers = available() if workers is None else workers
+
+    def run(
+        self,
+        function: Callable[[Task, Reporter], Result],
+        tasks: Sequence[Task],
+        *,
+        progress: bool = False,
+        label: str = "training",
+    ) -> list[Result | None]:
+        """Returns what the function makes of each task, in their order.
+
+        After Ctrl-C the reporters of running tasks raise KeyboardInterrupt, no other task begins,
+        and None stands for those without a result; a second Ctrl-C raises. An error of a task stops
+        the others and is raised.
+
+        function: Called with a task and a reporter. The task may be a copy, so what the function
+            learns it must return.
+        tasks: Anything that can be pickled. Arrays that several of them hold are not copied.
+        progress: Whether to show a bar, which `label` names.
+        """
+        with Bar(label) if progress else Silent() as bar:
+            run = _Run(function, tasks, bar)
+            workers = min(self.workers, len(tasks))
+            if workers > 1:
+                run.side_by_side(workers)
+            else:
+                run.here(Board.in_memory(len(tasks)), Notices(bar))
+        return run.results
+
+
+def available() -> int:
+    """Returns the number of CPUs that this process may use: one, if it is one of a pool itself."""
+    if parent_process() is not None:
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Run(Generic[Task, Result]):
+    """Tasks and their results."""
+
+    def __init__(
+        self, function: Callable[[Task, Reporter], Result], tasks: Sequence[Task], bar: Reporter
+    ) -> None:
+        self.function = function
+        self.tasks = tasks
+        self.bar = bar
+        self.results: list[Result | None] = [None] * len(tasks)
+
+    def here(self, board: Board, notices: Notices) -> None:
+        """Runs the tasks that are not done yet in this process, one after another."""
+        with _threads(1 if len(self.tasks) > 1 else torch.get_num_threads()):
+            for k in range(len(self.tasks)):
+                if not (board.stopped or board.is_done(k)):
+                    self._one_here(k, board, notices)
+
+    def _one_here(self, k: int, board: Board, notices: Notices) -> None:
+        line = Line(board, k, notices.tell, partial(board.show, self.bar))
+        board.enter(k, RUNNING)
+        try:
+            self.results[k] = self.function(self.tasks[k], line)
+        except KeyboardInterrupt:
+            if board.stopped:  # by an earlier one
+                raise
+            line.interrupted()
+        board.enter(k, DONE)
+
+    def side_by_side(self, workers: int) -> None:
+        """Runs the tasks in processes, and here those whose process cannot start or dies."""
+        with ExitStack() as stack:
+            try:
+                folder = TemporaryDirectory(prefix="nits-", ignore_cleanup_errors=True)
+                place = Path(stack.enter_context(folder))
+                board = Board.created(place / BOARD, len(self.tasks))
+                futures = self._begun(place, workers)
+            except pool.FAILURES:
+                self._instead(Board.in_memory(len(self.tasks)), Notices(self.bar))
+                return
+            notices = Notices(self.bar, place / NOTICES)
+            with pool.restarts_unnoticed():
+                self._watch(futures, board, notices)
+            if not self._collected(futures, board):
+                pool.forget(workers)
+                self._instead(board, notices)
+
+    def _begun(self, place: Path, workers: int) -> list[Future[Any]]:
+        """Puts the tasks into a file, and has processes begin with them."""
+        packing.write(place / TASKS, list(self.tasks))
+        settings = pool.Settings.current()
+        arguments = [(self.function, place, k, settings) for k in range(len(self.tasks))]
+        return pool.submitted(_work, arguments, workers)
+
+    def _watch(self, futures: list[Future[Any]], board: Board, notices: Notices) -> None:
+        """Shows progress until all tasks have ended; the first interrupt or error ends them."""
+        waiting = set(futures)
+        while waiting:
+            try:
+                done, waiting = wait(waiting, POLL_SECONDS, FIRST_EXCEPTION)
+                if any(_own_error(future) for future in done):
+                    board.stop()
+                notices.collect()
+                board.show(self.bar)
+            except KeyboardInterrupt:
+                if board.stopped:
+                    raise
+                board.stop()
+                notices.tell(INTERRUPTED)
+
+    def _collected(self, futures: list[Future[Any]], board: Board) -> bool:
+        """Takes the results, or raises the error of a task; returns whether no process has died."""
+        for error in map(_own_error, futures):
+            if error is not None:
+                raise error
+        died = [k for k, future in enumerate(futures) if future.exception() is not None]
+        for k, future in enumerate(futures):
+            if k in died:
+                board.enter(k, WAITING)
+            else:
+                self.results[k] = future.result()
+        return not died
+
+    def _instead(self, board: Board, notices: Notices) -> None:
+        notices.tell(NO_PROCESSES)
+        self.here(board, notices)
+
+
+def _own_error(future: Future[Any]) -> BaseException | None:
+    """Returns the error of a task, if it was not that its process died."""
+    error = future.exception()
+    return None if isinstance(error, BrokenProcessPool) else error
+
+
+def _work(
+    function: Callable[[Task, Reporter], Result], place: Path, k: int, settings: pool.Settings
+) -> Result | None:
+    """Runs task k in a process of the pool; returns None if all shall stop."""
+    board = Board.opened(place / BOARD)
+    if board.stopped:
+        return None
+    board.enter(k, RUNNING)
+    line = Line(board, k, partial(add_notice, place / NOTICES))
+    try:
+        with settings.held():
+            return function(packing.read(place / TASKS)[k], line)
+    except KeyboardInterrupt:
+        return None
+    finally:
+        board.enter(k, DONE)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Has torch use so many threads in a block of code."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
