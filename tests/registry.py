@@ -27,7 +27,7 @@ from nits.heads import (
 )
 from nits.model.density import Density
 from nits.pnn.curves import Asinh, Log
-from nits.weights import ConvSize
+from nits.weights import ConvSize, Guided
 
 D = TypeVar("D", bound=Density)
 
@@ -133,9 +133,9 @@ def guided(context: int = 0) -> NITS:
         Integer(0, 9, shift=4.0, scale=2.0, hidden=(6,)),
     ]
     model = NITS.mlp(heads, hidden=21, blocks=2, context=context, order=[1, 0, 3, 4, 2], guess=True)
-    for i, line in enumerate(model.weights.get_buffer("coefficients")):
-        seen = context + model.weights.before[i]
-        line[:seen] = torch.randn(seen) * 0.5
+    if isinstance(model.weights, Guided):
+        for line, before in zip(model.weights.coefficients, model.weights.before, strict=False):
+            line[: context + before] = torch.randn(context + before) * 0.5
     return model
 
 
@@ -171,6 +171,10 @@ MODELS: dict[str, Callable[[], Density]] = {
     "mlp-tables": lambda: randomized(lambda: mlp(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), 13),
     "independent-tables": lambda: randomized(lambda: NITS.independent(kinds_of_tables()), 14),
     "mlp-cells": lambda: randomized(lambda: mlp(decided_columns(), order=[1, 0, 3, 4, 2, 5]), 27),
+    "mlp-codes": lambda: randomized(
+        lambda: NITS.mlp(decided_columns(), hidden=21, blocks=1, order=[1, 0, 3, 4, 2, 5], codes=3),
+        30,
+    ),
     "independent-cells": lambda: randomized(lambda: NITS.independent(decided_columns()), 28),
     "mixture-cells": lambda: randomized(
         lambda: mixture(lambda: mlp(decided_columns()[1:4], order=[1, 2, 0]), [2, 1]), 29

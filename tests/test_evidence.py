@@ -496,3 +496,20 @@ def test_values_that_rounding_sets_apart_are_one() -> None:
 def test_each_family_of_candidates_is_scored() -> None:
     assert set(decided("degrees F").scores) == {"grid", "grid with atoms", "ordered", "levels"}
     assert evidence.KINDS == ("continuous", "integer", "ordered", "categorical")
+
+
+@pytest.mark.parametrize("atoms", [False, True])
+def test_ends_and_tails_are_the_same_from_fewer_values(
+    atoms: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).standard_normal(40_000)
+    x[: 4_000 * atoms] = 0.5
+    found = []
+    for outer in (40_000, 8_192):
+        monkeypatch.setattr(evidence, "OUTER", outer)
+        found.append(decide(x))
+    whole, thinned = found
+    assert thinned.ends == whole.ends
+    assert thinned.lower == whole.lower
+    assert thinned.upper == whole.upper
+    assert thinned.kind == whole.kind

@@ -16,6 +16,7 @@ from nits.datasets import toy
 from nits.kernels import compiled
 from nits.training.likelihood import mean_log_likelihood
 from nits.training.rows import Rows
+from registry import seeded
 from two_columns import QUICK, rows, small, weights
 
 
@@ -102,6 +103,39 @@ def test_memory_mapped_rows_give_the_same_weights(tmp_path: Path) -> None:
         nits.fit(model, data, max_steps=10, recipe=QUICK, progress=False)
         results.append(weights(model))
     assert torch.equal(*results)
+
+
+def test_views_of_rows_give_the_same_weights_as_copies() -> None:
+    """Some rows, in another order, with weights, and features of the context made per batch."""
+    about, weight = torch.randn(600, 1, generator=seeded(3)), torch.rand(600, generator=seeded(4))
+    whole = Rows(rows(600), about, weight, read=lambda t: torch.cat([t, t.square()], 1))
+    index = torch.randperm(600, generator=seeded(5))[:400]
+    results = []
+    for some in (whole.view(index), whole.subset(index)):
+        torch.manual_seed(0)
+        model = nits.NITS.mlp(
+            [nits.heads.Continuous(hidden=(6, 6))] * 2, hidden=16, blocks=1, context=2
+        )
+        nits.fit(model, some, max_steps=5, recipe=QUICK, progress=False)
+        results.append(weights(model))
+    assert torch.equal(*results)
+
+
+def test_a_view_is_no_copy_and_views_of_views_are_rows() -> None:
+    x = rows(10)
+    whole = Rows(x, weight=torch.arange(10.0))
+    view = whole.view(torch.tensor([7, 3, 5, 1])).view(torch.tensor([3, 0]))
+    assert view.x is x
+    assert len(view) == 2
+    assert torch.equal(view.take(torch.tensor([1, 0]), x).x, x[[7, 1]])
+    assert torch.equal(torch.cat(list(view.parts())), x[[1, 7]])
+    assert view.weights is not None
+    assert view.weights.tolist() == [1.0, 7.0]
+
+
+def test_rows_have_their_own_weights() -> None:
+    with pytest.raises(ValueError, match=r"nits\.Rows must have their context and weights"):
+        nits.fit(small(), Rows(rows(10)), sample_weight=torch.ones(10))
 
 
 def test_rows_outside_the_support_are_counted_and_reported(

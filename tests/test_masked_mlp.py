@@ -22,7 +22,11 @@ SHAPES = {
     "one-column": ((1,), (6,), 0),
     "one-column-context": ((2,), (6,), 2),
     "two-columns": ((1, 1), (6, 3), 0),
+    "codes": ((1, 3, 2, 1, 1), (4, 9, 9, 2, 5), 0),
+    "codes-context": ((1,) * 4, (6,) * 4, 3),
+    "codes-one-column": ((1,), (6,), 0),
 }
+CODES = {"codes": 2, "codes-context": 3, "codes-one-column": 1}
 each_shape = pytest.mark.parametrize("shape", SHAPES)
 
 
@@ -33,7 +37,14 @@ def network(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         model = MaskedMLP(
-            inputs, outputs, context, hidden=22, blocks=2, dropout=dropout, activation=activation
+            inputs,
+            outputs,
+            context,
+            hidden=22,
+            blocks=2,
+            dropout=dropout,
+            activation=activation,
+            codes=CODES.get(shape),
         ).double()
         with torch.no_grad():
             for name, parameter in model.named_parameters():
@@ -138,6 +149,55 @@ def test_stepper_computes_each_unit_once() -> None:
             stepper.theta()
             stepper.feed(column)
     assert sum(rows) == sum(len(layer.bias) for layer in layers(model).values())
+
+
+@each_shape
+def test_parts_are_the_forward_pass(shape: str) -> None:
+    model = network(shape)
+    features, context = some_input(model, 9)
+    expected = model(features, context)
+    sizes = [sum(model.outputs)] if len({*model.outputs}) == 1 else model.outputs
+    recorded = torch.cat(list(model.parts(features, context, sizes)))
+    torch.testing.assert_close(recorded, expected, rtol=1e-12, atol=1e-12)
+    with torch.no_grad():
+        found = torch.cat(list(model.parts(features, context, sizes)))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@each_shape
+def test_a_column_depends_on_all_columns_before_it_and_on_no_other(shape: str) -> None:
+    model = network(shape)
+    features, context = some_input(model, 9)
+    features.requires_grad_()
+    for i, theta in enumerate(model(features, context).split(model.outputs)):
+        (slope,) = torch.autograd.grad(theta.sum(), features, retain_graph=True)
+        read = [bool((part != 0).any()) for part in slope.split(model.inputs)]
+        assert read == [j < i for j in range(len(model.inputs))]
+
+
+@each_shape
+def test_a_start_is_whatever_the_input_and_no_dead_end(shape: str) -> None:
+    model = network(shape)
+    features, context = some_input(model, 9)
+    theta = torch.linspace(-1, 1, sum(model.outputs), dtype=torch.float64)
+    model.start_at(theta)
+    torch.testing.assert_close(model(features, context), theta.unsqueeze(1).expand(-1, 9))
+    model(features, context).square().sum().backward()
+    if len(model.inputs) > 1 or model.context:
+        assert model.last.weight.grad is not None
+        assert (model.last.weight.grad != 0).any()
+
+
+def test_codes_make_the_last_layer_small() -> None:
+    shape = (1,) * 20, (50,) * 20
+    full, coded = MaskedMLP(*shape, hidden=40), MaskedMLP(*shape, hidden=40, codes=3)
+    assert sum(p.numel() for p in full.last.parameters()) == 20 * 50 * 41
+    assert sum(p.numel() for p in coded.last.parameters()) == 20 * 3 * 41 + 20 * 50 * 4
+
+
+def test_codes_are_a_positive_number() -> None:
+    with pytest.raises(ValueError, match="codes must be"):
+        MaskedMLP((1, 1), (3, 3), hidden=4, codes=0)
 
 
 def test_stepper_of_independent_columns_hands_out_theta() -> None:

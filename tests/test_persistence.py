@@ -156,3 +156,15 @@ def test_a_file_of_the_first_version_is_still_read() -> None:
     model = nits.load(GOLDEN)
     expected = json.loads(GOLDEN.with_suffix(".json").read_text())
     np.testing.assert_allclose(model.score_samples(mixed(5)), expected["scores"], rtol=1e-5)
+
+
+def test_a_table_with_codes_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nits.tables.defaults.CODES", ())
+    x = np.random.default_rng(0).standard_normal((60, 3)).cumsum(1)
+    model = NITSDensity(members=1, max_steps=3, random_state=0).fit(x)
+    model.save(tmp_path / "coded.nits")
+    assert storage.read(tmp_path / "coded.nits")[1]["model"]["codes"] == 8
+    monkeypatch.undo()
+    again = nits.load(tmp_path / "coded.nits")
+    assert np.array_equal(again.score_samples(x), model.score_samples(x))
+    assert np.array_equal(again.sample(5, random_state=1), model.sample(5, random_state=1))

@@ -140,6 +140,20 @@ def test_the_heads_have_a_place_for_every_number(schema: Schema) -> None:
         assert law.log_prob(x).isfinite().all(), one.name
 
 
+def test_a_table_is_encoded_some_rows_at_a_time(
+    schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = frames.read(COLUMNS)
+    whole = schema.encode(frame)
+    monkeypatch.setattr("nits.tables.schema.ENCODED_AT_ONCE", 17)
+    parts = schema.encode(frame)
+    numbers, units = schema.numbers(frame)
+    for name in ("numbers", "log_prob", "fixed", "unseen"):
+        assert np.array_equal(getattr(parts, name), getattr(whole, name)), name
+    assert np.array_equal(numbers, whole.numbers)
+    np.testing.assert_allclose(units, whole.log_prob.sum(1))
+
+
 @pytest.mark.parametrize("name", COLUMNS)
 def test_numbers_stand_for_values(schema: Schema, name: str) -> None:
     values = frames.read(COLUMNS).columns[name]

@@ -75,6 +75,7 @@ class NITS(Density):
         order: Sequence[int] | None = None,
         activation: Activation = functional.relu,
         guess: bool = False,
+        codes: int | None = None,
         generator: Seeded = None,
     ) -> Self:
         """Returns NITS-MLP: a masked residual MLP as the weight model, with a guess (29) or not."""
@@ -88,6 +89,7 @@ class NITS(Density):
             blocks=blocks,
             dropout=dropout,
             activation=activation,
+            codes=codes,
             generator=generator,
         )
         return cls(heads, Guided(net, ordered) if guess else net, order)

@@ -57,6 +57,11 @@ class Reading(nn.Module):
             parts.append(found.movedim(0, 1).flatten(0, 1))
         return torch.cat(parts)
 
+    def of_rows(self, rows: Tensor) -> Tensor:
+        """Maps rows, shape (N, D), to rows of features, shape (N, Σ inputs)."""
+        found: Tensor = self(rows.t())
+        return found.t().contiguous()
+
     def column(self, position: int, values: Tensor) -> Tensor:
         """Maps the values of one column, shape (N,), to its features, shape (inputs, N)."""
         return _features(self.heads[position], values, self._split_knots()[position])

@@ -19,16 +19,29 @@ MANY = 100_000
 """Rows from which overfitting needs little prevention: more hats, less dropout."""
 
 
+CODES = ((64, None), (400, 32))
+"""Pairs of a number of columns and the codes of each in tables of fewer: in wide ones 32 codes were
+ahead of a full last layer (docs/recipe.md)."""
+
+WIDE = 400
+"""Columns from which codes and hats are fewer, to train 1,000 in less than a gigabyte."""
+
+FEWEST_CODES = 8
+"""Codes of each column of such tables."""
+
+
 class Plan(NamedTuple):
     """The size of the weight model, and how it is trained.
 
     hidden, blocks: Width and depth.
+    codes: Codes of each column that its PNN weights are made from; None for the hidden units.
     knots: Hats per column.
     steps: The budget, unless the user names one.
     """
 
     hidden: int
     blocks: int
+    codes: int | None
     knots: int
     dropout: float
     batch_size: int
@@ -46,7 +59,8 @@ def plan(rows: int, columns: int) -> Plan:
     return Plan(
         hidden=max(hidden, columns),
         blocks=2,
-        knots=32 if rows >= MANY else 8,
+        codes=next((codes for limit, codes in CODES if columns < limit), FEWEST_CODES),
+        knots=32 if rows >= MANY else 4 if columns >= WIDE else 8,
         dropout=0.1 if rows >= MANY else 0.3,
         batch_size=batch,
         learning_rate=3e-3 if rows >= MANY else 2e-3 if free else 5e-3,

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from nits import checks
 from nits.chunks import slices
 from nits.model.reading import Reading
-from nits.tables import defaults, members, orders, sampling, schema, told, zones
+from nits.tables import defaults, members, orders, room, sampling, schema, told, zones
 from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
 from nits.tables.schema import Kinds, Supports
@@ -100,19 +100,34 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._refuse_too_wide(frame)
         self._decide(frame)
         plan = defaults.plan(len(frame), len(self.schema_.columns))
         self.knots_ = plan.knots
-        coded, given = self.schema_.encode(frame), self._given(frame)
-        self.order_ = orders.positions(self.order, self.schema_.names, coded.numbers)
+        numbers, units = self.schema_.numbers(frame)
+        given = self._given(frame)
+        del frame  # copies of the table's columns: training needs the memory
+        self.order_ = orders.positions(self.order, self.schema_.names, numbers)
         self._read(given)
-        x = torch.from_numpy(coded.numbers)
-        rows = Rows(x, self._context(given), None if weight is None else torch.from_numpy(weight))
-        found = members.learned(self, rows, coded.log_prob.sum(1), plan, seed)
+        rows = Rows(
+            torch.from_numpy(numbers),
+            given if self.context_reading_ is not None else None,
+            None if weight is None else torch.from_numpy(weight),
+            read=None if self.context_reading_ is None else self.context_reading_.of_rows,
+        )
+        found = members.learned(self, rows, units, plan, seed)
         self.model_ = members.mixed(found)
         self.history_ = members.history(found)
         self.held_out_ = members.held_out(found)
         return self
+
+    def _refuse_too_wide(self, frame: Frame) -> None:
+        """Refuses a table whose network does not fit into memory, before anything is decided."""
+        context = orders.names_of(self.context, list(frame.columns))
+        plan = defaults.plan(len(frame), len(frame.columns) - len(context))
+        if self.hidden is not None:
+            plan = plan._replace(hidden=self.hidden)
+        room.refuse_too_wide(frame, context, tuple(self.pnn), plan)
 
     def _decide(self, frame: Frame) -> None:
         """Decides what each column is; sets `schema_`, `context_schema_` and `idle_`."""
@@ -152,13 +167,11 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _given(self, frame: Frame) -> torch.Tensor:
         """Returns the numbers of the columns that are given."""
-        return torch.from_numpy(self.context_schema_.encode(frame).numbers)
+        return torch.from_numpy(self.context_schema_.numbers(frame)[0])
 
     def _context(self, given: torch.Tensor) -> torch.Tensor | None:
-        if self.context_reading_ is None:
-            return None
-        features: torch.Tensor = self.context_reading_(given.t())
-        return features.t().contiguous()
+        """Returns what the networks read of the numbers of the columns that are given."""
+        return None if self.context_reading_ is None else self.context_reading_.of_rows(given)
 
     def score_samples(self, X: Any, per_column: bool = False) -> NDArray[np.float64]:
         """Returns the log-density of each row in nats, shape (N,), or of each column, shape (N, D).

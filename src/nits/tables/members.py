@@ -80,7 +80,7 @@ def learned(
     found = []
     for task, result in zip(tasks, results, strict=True):
         if result is not None:
-            kept = rows.subset(task.held_out)
+            kept = rows.view(task.held_out)
             figure = _in_units(result[1], kept, units[task.held_out.numpy()])
             found.append(Member(*result, figure, _weight(kept)))
     if not found:
@@ -90,12 +90,10 @@ def learned(
 
 def trained(task: Task, reporter: Reporter) -> tuple[Density, dict[str, Any]]:
     """Trains a network, and returns it with its history."""
-    rows, kept = task.rows.subset(task.fitted), task.rows.subset(task.held_out)
+    kept = task.rows.view(task.held_out)
     history = train(
         task.density,
-        rows.x,
-        context=rows.context,
-        sample_weight=rows.weight,
+        task.rows.view(task.fitted),
         validation=kept if len(kept) else 0.0,
         recipe=task.recipe,
         max_steps=task.max_steps,
@@ -152,6 +150,7 @@ def _built(estimator: NITSDensity, plan: Plan, seed: int) -> Density:
         dropout=plan.dropout if estimator.dropout is None else estimator.dropout,
         context=estimator.context_width,
         order=estimator.order_,
+        codes=plan.codes,
         generator=seed,
     )
     return Whitened(density) if estimator.whiten else density
@@ -197,9 +196,9 @@ def _in_units(history: dict[str, Any], kept: Rows, units: NDArray[np.float64]) -
     """Returns the mean log-density of held-out rows in the table's units, weighted if they are."""
     if not len(kept):
         return None
-    weight = None if kept.weight is None else np.asarray(kept.weight, np.float64)
+    weight = None if kept.weights is None else kept.weights.double().numpy()
     return float(history["final_validation"] + np.average(units, weights=weight))
 
 
 def _weight(kept: Rows) -> float:
-    return float(len(kept)) if kept.weight is None else float(torch.as_tensor(kept.weight).sum())
+    return float(len(kept)) if kept.weights is None else float(kept.weights.sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits import checks
+from nits.chunks import slices
 from nits.tables import orders
 from nits.tables.columns import Coded, Column, build, from_dict
 from nits.tables.columns.column import LOWER, UPPER
@@ -20,6 +21,9 @@ from nits.tables.idle import Idle
 Support = tuple[float, float]
 Kinds = Mapping[str | int, str] | str | None
 Supports = Mapping[str | int, Support] | None
+
+ENCODED_AT_ONCE = 2**18
+"""Rows of a column that become numbers at once."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,10 @@ class Encoded:
             np.empty(shape, bool),
         )
 
-    def put(self, i: int, coded: Coded) -> None:
-        """Puts a column in its place."""
-        self.numbers[:, i], self.log_prob[:, i] = coded.numbers, coded.log_prob
-        self.fixed[:, i], self.unseen[:, i] = coded.fixed, coded.unseen
+    def put(self, at: tuple[slice, int], coded: Coded) -> None:
+        """Puts some rows of a column in their place."""
+        self.numbers[at], self.log_prob[at] = coded.numbers, coded.log_prob
+        self.fixed[at], self.unseen[at] = coded.fixed, coded.unseen
 
     def units(self, model: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns each entry's log-probability from that of the model, in the table's units."""
@@ -73,9 +77,29 @@ class Schema:
         """Returns a table's values as numbers; its columns may be in any order, and be more."""
         self._refuse_lacking(frame)
         found = Encoded.empty(len(frame), len(self.columns))
-        for i, column in enumerate(self.columns):
-            found.put(i, column.encode(frame.columns[column.name]))
+        for at, coded in self._coded(frame):
+            found.put(at, coded)
         return found
+
+    def numbers(self, frame: Frame) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Returns what a network learns from, and what to add to the log-density of each row.
+
+        The numbers are those of `encode`, shape (N, D); the rest of it is only summed, shape (N,).
+        """
+        self._refuse_lacking(frame)
+        found = np.empty((len(frame), len(self.columns)), np.float32)
+        units = np.zeros(len(frame))
+        for at, coded in self._coded(frame):
+            found[at] = coded.numbers
+            units[at[0]] += coded.log_prob
+        return found, units
+
+    def _coded(self, frame: Frame) -> Iterator[tuple[tuple[slice, int], Coded]]:
+        """Yields the columns, some rows at a time: the work on them needs no memory for all."""
+        for i, column in enumerate(self.columns):
+            values = frame.columns[column.name]
+            for rows in slices(len(frame), ENCODED_AT_ONCE):
+                yield (rows, i), column.encode(values.take(rows))
 
     def _refuse_lacking(self, frame: Frame) -> None:
         lacking = [name for name in self.names if name not in frame.columns]

@@ -17,7 +17,7 @@ from nits.training.rows import Array, Rows, checked, inside, refuse_degenerate, 
 
 def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the method are in Recipe
     model: Density,
-    data: Array,
+    data: Array | Rows,
     *,
     validation: Array | Rows | float = 0.1,
     context: Array | None = None,
@@ -36,7 +36,8 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     """Trains the model by maximum likelihood, in place, and returns the figures of the run.
 
     data: Rows, shape (N, D); a tensor or an array, which may be memory-mapped. Standardize the
-        columns first: float32 has few digits for values far from 1.
+        columns first: float32 has few digits for values far from 1. Or `nits.Rows`, which have
+        their context and weights.
     validation: Rows by which the best weights are chosen, as `nits.Rows` if they have a context or
         weights, or a share of the data to hold out for this.
     max_epochs, max_steps, max_minutes: The budget, at the end of which a cosine schedule reaches
@@ -51,7 +52,7 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     if max_epochs is None and max_steps is None and max_minutes is None:
         max_epochs = 100
     budget = Budget(max_epochs, max_steps, max_minutes)
-    rows = checked(model, Rows(data, context, sample_weight))
+    rows = checked(model, _rows(data, context, sample_weight))
     refuse_degenerate(model, rows)
     train, held_out = _validation(model, rows, validation, seed)
     with _reporter(progress) as reporter, memory.kept(), subnormal.flushed():
@@ -78,6 +79,17 @@ def _reporter(progress: bool | Reporter) -> Reporter:
     if isinstance(progress, bool):
         return Bar() if progress else Silent()
     return progress
+
+
+def _rows(data: Array | Rows, context: Array | None, weight: Array | None) -> Rows:
+    if not isinstance(data, Rows):
+        return Rows(data, context, weight)
+    if context is not None or weight is not None:
+        raise ValueError(
+            "nits.Rows must have their context and weights, but data is nits.Rows and they were "
+            "passed besides; put them into it."
+        )
+    return data
 
 
 def _kernels(loop: Loop, wanted: bool | None) -> AbstractContextManager[set[str]]:
@@ -110,4 +122,4 @@ def _inside(model: Density, rows: Rows, name: str, reporter: Reporter) -> tuple[
         raise ValueError(
             f"all {count} {name} rows lie outside the support; widen low and high of the heads."
         )
-    return (rows.subset(possible.nonzero().flatten()) if count else rows), count
+    return (rows.view(possible.nonzero().flatten()) if count else rows), count

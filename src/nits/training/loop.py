@@ -215,7 +215,8 @@ class Loop:
         if h.validation[-1] > self.best:
             self.best = h.validation[-1]
             h.best_step = self.step
-            self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
+            for name, t in self.average.state_dict().items():
+                self.best_state[name].copy_(t)
 
     def evaluate_start(self) -> None:
         """Scores validation rows before the first step: no result may be worse than the start."""

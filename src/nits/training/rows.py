@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,32 +30,76 @@ class Rows:
     """N rows with their context and weights, in memory or memory-mapped.
 
     x: Shape (N, D). context: Shape (N, C). weight: Shape (N,), not negative.
+    read: Makes features of the context of a batch, so that they need no memory for all rows; by
+        default the context is what the model takes.
+    index: Which rows of these arrays, shape (N,); by default all.
     """
 
-    def __init__(self, x: Array, context: Array | None = None, weight: Array | None = None) -> None:
+    def __init__(
+        self,
+        x: Array,
+        context: Array | None = None,
+        weight: Array | None = None,
+        read: Callable[[Tensor], Tensor] | None = None,
+        index: Tensor | None = None,
+    ) -> None:
         self.x = x
         self.context = context
         self.weight = weight
+        self.read = read
+        self.index = index
 
     def __len__(self) -> int:
-        return len(self.x)
+        return len(self.x) if self.index is None else len(self.index)
 
     def take(self, index: Tensor, like: Tensor) -> Batch:
         """Returns the rows at an index, as tensors of the dtype and device of `like`."""
-        context = None if self.context is None else _take(self.context, index).to(like)
-        weight = None if self.weight is None else _take(self.weight, index).to(like)
-        return Batch(_take(self.x, index).to(like), context, weight)
+        weight = None if self.weight is None else self._taken(self.weight, index).to(like)
+        context = self._features(index)
+        context = None if context is None else context.to(like)
+        return Batch(self._taken(self.x, index).to(like), context, weight)
 
     def subset(self, index: Tensor) -> Rows:
         """Returns some of the rows, in memory."""
-        context = None if self.context is None else _take(self.context, index)
-        weight = None if self.weight is None else _take(self.weight, index)
-        return Rows(_take(self.x, index), context, weight)
+        weight = None if self.weight is None else self._taken(self.weight, index)
+        return Rows(self._taken(self.x, index), self._features(index), weight)
+
+    def view(self, index: Tensor) -> Rows:
+        """Returns some of the rows without a copy of them."""
+        index = index if self.index is None else self.index[index]
+        return Rows(self.x, self.context, self.weight, self.read, index)
 
     def batches(self, size: int, like: Tensor) -> Iterator[Batch]:
         """Yields all rows in order."""
         for some in slices(len(self), size):
             yield self.take(torch.arange(some.start, some.stop), like)
+
+    def parts(self) -> Iterator[Tensor]:
+        """Yields x in order, some rows at a time, in memory."""
+        for some in slices(len(self), CHECK_ROWS):
+            yield (
+                _in_memory(self.x[some]) if self.index is None else _take(self.x, self.index[some])
+            )
+
+    def values(self, index: Tensor) -> Tensor:
+        """Returns x at an index, in its own dtype."""
+        return self._taken(self.x, index)
+
+    @property
+    def weights(self) -> Tensor | None:
+        """The weights of the rows, shape (N,), in memory."""
+        if self.weight is None or self.index is None:
+            return None if self.weight is None else torch.as_tensor(self.weight)
+        return _take(self.weight, self.index)
+
+    def _features(self, index: Tensor) -> Tensor | None:
+        if self.context is None:
+            return None
+        context = self._taken(self.context, index)
+        return context if self.read is None else self.read(context)
+
+    def _taken(self, part: Array, index: Tensor) -> Tensor:
+        return _take(part, index if self.index is None else self.index[index])
 
 
 def _take(part: Array, index: Tensor) -> Tensor:
@@ -93,12 +137,6 @@ def checked(model: Density, rows: Rows, name: str = "data") -> Rows:
     return rows
 
 
-def _parts(part: Array) -> Iterator[Tensor]:
-    """Yields the rows of an array in order, some at a time, in memory."""
-    for some in slices(len(part), CHECK_ROWS):
-        yield _in_memory(part[some])
-
-
 def _in_memory(rows: Array) -> Tensor:
     return rows if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
 
@@ -106,7 +144,7 @@ def _in_memory(rows: Array) -> Tensor:
 def _refuse_nan(model: Density, rows: Rows, name: str) -> None:
     missing = 0
     optional = model.optional.cpu()
-    for part in _parts(rows.x):
+    for part in rows.parts():
         part = part.cpu()
         missing += int((~torch.isfinite(part) & ~(torch.isnan(part) & optional)).any(1).sum())
     if missing:
@@ -135,7 +173,7 @@ def refuse_degenerate(model: Density, rows: Rows) -> None:
 
 def _is_constant(rows: Rows, column: int) -> bool:
     seen: set[float] = set()
-    for part in _parts(rows.x):
+    for part in rows.parts():
         part = part[:, column]
         seen.update(part[~torch.isnan(part)].unique().tolist())
         if len(seen) > 1:
@@ -148,28 +186,30 @@ def thinned(rows: Rows, count: int, like: Tensor) -> Batch:
 
     If rows have weights, each is there in proportion to its weight.
     """
-    return Rows(rows.x, rows.context).take(_spread(rows, min(count, len(rows))), like)
+    index = _spread(rows, min(count, len(rows)))
+    return rows.take(index, like)._replace(weight=None)
 
 
 def _spread(rows: Rows, count: int) -> Tensor:
     """Returns the positions of some rows, evenly spread over the sum of their weights."""
-    if rows.weight is None:
+    weights = rows.weights
+    if weights is None:
         return torch.linspace(0, len(rows) - 1, count, dtype=torch.float64).long()
-    total = torch.as_tensor(rows.weight).double().cumsum(0)
+    total = weights.double().cumsum(0)
     levels = (torch.arange(count, dtype=torch.float64) + 0.5) / count * total[-1].cpu()
     return torch.searchsorted(total.cpu(), levels).clamp(max=len(rows) - 1)
 
 
 def inside(model: Density, rows: Rows) -> Tensor:
     """Returns which rows lie in the support, shape (N,); at the others the density is zero."""
-    parts = [model.possible(part.to(model.like)).cpu() for part in _parts(rows.x)]
+    parts = [model.possible(part.to(model.like)).cpu() for part in rows.parts()]
     return torch.cat(parts) if parts else torch.empty(0, dtype=torch.bool)
 
 
 def split(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:
     """Returns training and validation rows, drawn at random; None if there are too few of these."""
     train, held_out = parted(len(rows), fraction, seed)
-    return (rows.subset(train), rows.subset(held_out)) if len(held_out) else (rows, None)
+    return (rows.view(train), rows.view(held_out)) if len(held_out) else (rows, None)
 
 
 def parted(count: int, fraction: float, seed: int) -> tuple[Tensor, Tensor]:

@@ -34,3 +34,13 @@ def named(name: str) -> Activation:
             f"an activation must have one of the names {', '.join(NAMES)}, but has {name!r}."
         )
     return NAMES[name]
+
+
+def checked(activation: Activation) -> Activation:
+    """Returns the activation, or says that it is none."""
+    if not callable(activation):
+        raise TypeError(
+            f"activation must be a function, but is {activation!r}; "
+            "pass one such as torch.nn.functional.relu."
+        )
+    return activation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -27,7 +28,8 @@ class BlockLinear(nn.Module):
 
     weight: nn.Parameter
     bias: nn.Parameter
-    mask: Tensor
+    row_ranks: Tensor
+    column_ranks: Tensor
 
     def __init__(
         self,
@@ -39,30 +41,50 @@ class BlockLinear(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        mask = masks.mask(row_ranks, column_ranks)
         self.blocks = masks.blocks(row_ranks, column_ranks, count)
-        self.register_buffer("mask", mask, persistent=False)
-        self.weight = nn.Parameter(torch.zeros(mask.shape))
+        self.register_buffer("row_ranks", row_ranks, persistent=False)
+        self.register_buffer("column_ranks", column_ranks, persistent=False)
+        for k, b in enumerate(self.blocks):
+            stripe = masks.mask(row_ranks[b.start : b.stop], column_ranks[b.before : b.seen])
+            self.register_buffer(f"stripe{k}", stripe, persistent=False)
+        self.weight = nn.Parameter(torch.zeros(len(row_ranks), len(column_ranks)))
         self.bias = nn.Parameter(torch.zeros(len(row_ranks)))
         self.reset(gain, generator)
 
+    @property
+    def mask(self) -> Tensor:
+        """Which rows read which columns; in memory are only the stripes of the blocks."""
+        return masks.mask(self.row_ranks, self.column_ranks)
+
+    @property
+    def stripes(self) -> tuple[Tensor, ...]:
+        """The part of the mask that each block multiplies with."""
+        return tuple(self.get_buffer(f"stripe{k}") for k in range(len(self.blocks)))
+
     def reset(self, gain: float, generator: torch.Generator | None = None) -> None:
         """Draws weights with which inputs of variance 1 give outputs of variance gain²."""
-        seen = self.mask.sum(1, keepdim=True).clamp_min(1)
+        mask = self.mask
+        seen = mask.sum(1, keepdim=True).clamp_min(1)
         with torch.no_grad():
-            self.weight.normal_(generator=generator).mul_(self.mask * (gain / seen.sqrt()))
+            self.weight.normal_(generator=generator).mul_(gain / seen.sqrt()).mul_(mask)
             self.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps x, shape (in, N), to shape (out, N)."""
         y: Tensor = _BlockProduct.apply(  # type: ignore[no-untyped-call]
-            x, self.weight, self.bias, self.mask, self.blocks
+            x, self.weight, self.bias, self.stripes, self.blocks
         )
         return y
 
+    def parts(self, x: Tensor, sizes: Sequence[int]) -> Iterable[Tensor]:
+        """Returns the result in parts of these sizes."""
+        y: Tensor = self(x)
+        parts: tuple[Tensor, ...] = y.split(list(sizes))
+        return parts
+
     def rows(self, start: int, stop: int, x: Tensor) -> Tensor:
         """Returns rows start … stop of the result; not differentiable."""
-        seen = int(self.mask[stop - 1].sum())
+        seen = int((self.column_ranks <= self.row_ranks[stop - 1]).sum())
         weight = self.weight[start:stop, :seen]
         return torch.addmm(self.bias[start:stop].unsqueeze(1), weight, x[:seen])
 
@@ -86,23 +108,29 @@ class BlockLinear(nn.Module):
 
     def _unpacked(self, packed: Tensor) -> Tensor:
         """Returns the matrix of which `packed` has the entries that the mask leaves."""
-        if len(packed) != int(self.mask.sum()):
+        mask = self.mask
+        if len(packed) != int(mask.sum()):
             raise ValueError(
-                f"a masked matrix must have {int(self.mask.sum())} entries, but has {len(packed)}; "
+                f"a masked matrix must have {int(mask.sum())} entries, but has {len(packed)}; "
                 "the file does not fit its own description."
             )
-        whole = packed.new_zeros(self.mask.shape)
-        whole[self.mask] = packed
+        whole = packed.new_zeros(mask.shape)
+        whole[mask] = packed
         return whole
 
 
 class _BlockProduct(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor, blocks: tuple[Block, ...]
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        stripes: tuple[Tensor, ...],
+        blocks: tuple[Block, ...],
     ) -> Tensor:
-        ctx.save_for_backward(x, weight, mask)
-        ctx.blocks = blocks
+        ctx.save_for_backward(x, weight)
+        ctx.stripes, ctx.blocks = stripes, blocks
         y = x.new_empty(weight.shape[0], x.shape[1])
         for b in blocks:
             rows = slice(b.start, b.stop)
@@ -111,13 +139,13 @@ class _BlockProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, mask = ctx.saved_tensors
+        x, weight = ctx.saved_tensors
         (grad,) = grads
         grad_x = grad_weight = None
         if ctx.needs_input_grad[0]:
             grad_x = _grad_x(grad, x, weight, ctx.blocks)
         if ctx.needs_input_grad[1]:
-            grad_weight = _grad_weight(grad, x, mask, ctx.blocks)
+            grad_weight = _grad_weight(grad, x, ctx.stripes, ctx.blocks)
         return grad_x, grad_weight, grad.sum(1), None, None
 
 
@@ -131,12 +159,14 @@ def _grad_x(grad: Tensor, x: Tensor, weight: Tensor, blocks: tuple[Block, ...]) 
     return grad_x
 
 
-def _grad_weight(grad: Tensor, x: Tensor, mask: Tensor, blocks: tuple[Block, ...]) -> Tensor:
-    grad_weight = torch.empty(mask.shape, dtype=x.dtype, device=x.device)
-    for b in blocks:
-        rows, stripe = slice(b.start, b.stop), slice(b.before, b.seen)
+def _grad_weight(
+    grad: Tensor, x: Tensor, stripes: tuple[Tensor, ...], blocks: tuple[Block, ...]
+) -> Tensor:
+    grad_weight = torch.empty(len(grad), len(x), dtype=x.dtype, device=x.device)
+    for b, stripe in zip(blocks, stripes, strict=True):
+        rows = slice(b.start, b.stop)
         torch.mm(grad[rows], x[: b.seen].t(), out=grad_weight[rows, : b.seen])
-        grad_weight[rows, stripe] *= mask[rows, stripe]
+        grad_weight[rows, b.before : b.seen] *= stripe
         grad_weight[rows, b.seen :] = 0
     return grad_weight
 

@@ -53,6 +53,7 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
             blocks=about["blocks"],
             dropout=about["dropout"],
             activation=activations.named(about["activation"]),
+            codes=about.get("codes"),
             generator=0,
         )
     if about["kind"] == "causal_conv":

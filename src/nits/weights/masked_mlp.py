@@ -22,6 +22,7 @@ from nits.pnn.random import Seeded, seeded
 from nits.weights import activations, masks
 from nits.weights.activations import Activation
 from nits.weights.block_linear import BlockLinear, dropout, relu_gain
+from nits.weights.coded_linear import CodedLinear, last_layer
 from nits.weights.mlp_stepper import MLPStepper
 from nits.weights.weight_model import WeightModel
 
@@ -42,6 +43,8 @@ class MaskedMLP(WeightModel):
     dropout: Probability of dropping a unit inside a block.
     activation: The function a, elementwise: `torch.nn.functional.relu`, silu, gelu or any other.
         One that mixes units would let a column see those after it.
+    codes: Numbers of each column from which its weights θ_i are linear, so that the last matrix is
+        small for tables with many columns; by default θ_i is linear in the hidden units.
     generator: What initial weights are drawn from, or its seed; by default torch's global one.
     """
 
@@ -55,6 +58,7 @@ class MaskedMLP(WeightModel):
         blocks: int = 4,
         dropout: float = 0.0,
         activation: Activation = functional.relu,
+        codes: int | None = None,
         generator: Seeded = None,
     ) -> None:
         super().__init__(inputs, outputs, context)
@@ -65,14 +69,9 @@ class MaskedMLP(WeightModel):
                 f"hidden must be at least {least} for every column to be read, but is {hidden}; "
                 "widen it."
             )
-        if not callable(activation):
-            raise TypeError(
-                f"activation must be a function, but is {activation!r}; "
-                "pass one such as torch.nn.functional.relu."
-            )
-        self.dropout, self.activation = dropout, activation
+        self.dropout, self.activation = dropout, activations.checked(activation)
         self.ranks = ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
-        read, written = masks.input_ranks(self.inputs), masks.output_ranks(self.outputs)
+        read = masks.input_ranks(self.inputs)
         self.first = BlockLinear(ranks, read, BLOCKS_OF_ROWS, generator=source)
         self.context_weight = nn.Parameter(
             torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5, generator=source)
@@ -81,7 +80,7 @@ class MaskedMLP(WeightModel):
         self.inner = nn.ModuleList(
             BlockLinear(ranks, ranks, BLOCKS_OF_ROWS, gain=gain, generator=source) for gain in gains
         )
-        self.last = BlockLinear(written, ranks, BLOCKS_OF_OUTPUTS, gain=0.5, generator=source)
+        self.last = last_layer(self.outputs, ranks, codes, BLOCKS_OF_OUTPUTS, source)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N)."""
@@ -96,11 +95,9 @@ class MaskedMLP(WeightModel):
         Without gradients each part is computed when it is asked for, so that all of θ need not be
         in memory at once.
         """
-        if torch.is_grad_enabled():
-            theta: Tensor = self.last(self._active(features, context))
-            parts: tuple[Tensor, ...] = theta.split(list(sizes))
-            return parts
         active = self._active(features, context)
+        if torch.is_grad_enabled():
+            return self.last.parts(active, sizes)
         ends = zip(sizes, accumulate(sizes), strict=True)
         return (self.last.rows(stop - size, stop, active) for size, stop in ends)
 
@@ -122,6 +119,7 @@ class MaskedMLP(WeightModel):
             "blocks": len(self.inner) // 2,
             "dropout": self.dropout,
             "activation": activations.name_of(self.activation),
+            "codes": self.last.width if isinstance(self.last, CodedLinear) else None,
         }
 
     def stepper(self, n: int, context: Tensor | None = None) -> MLPStepper:
@@ -129,7 +127,7 @@ class MaskedMLP(WeightModel):
         return MLPStepper(self, n, context)
 
     def start_at(self, theta: Tensor) -> None:
-        """Makes the output theta whatever the input: the last layer gets zero weights."""
+        """Makes the output theta whatever the input: the last matrices get zero weights."""
         with torch.no_grad():
             self.last.weight.zero_()
             self.last.bias.copy_(theta)

@@ -32,8 +32,8 @@ class MLPStepper:
 
     def theta(self) -> Tensor:
         """Returns the weights of the next column, shape (P, N)."""
-        rows = slice(self.written[self.position], self.written[self.position + 1])
-        return self._product(self.model.last, rows, self._known(), self.active[-1])
+        start, stop = self.written[self.position : self.position + 2]
+        return self.model.last.rows(start, stop, self.active[-1])
 
     def feed(self, features: Tensor) -> None:
         """Takes the features of that column, shape (inputs, N)."""

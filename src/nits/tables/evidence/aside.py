@@ -120,9 +120,10 @@ def _number(values: NDArray[Any], saved: bool) -> Aside | None:
     n numbers drawn from R by chance have about n (n − 1) / 2R pairs of equal ones, more if some are
     likelier than others.
     """
-    whole = values.dtype.kind in "iu" or bool((values == np.rint(values)).all())
+    if values.dtype.kind not in "iu" and not bool((values == np.rint(values)).all()):
+        return None
     ordered = np.sort(values)
-    if not whole or bool((ordered[1:] == ordered[:-1]).any()):
+    if bool((ordered[1:] == ordered[:-1]).any()):
         return None
     first, last, n = int(ordered[0]), int(ordered[-1]), len(values)
     counted = n >= MANY and first in (0, 1) and last - first == n - 1

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.tables.evidence import candidates, grids, limits, words
+from nits.tables.evidence import candidates, grids, limits, tails, words
 from nits.tables.evidence.cases import MOST_LEVELS, Case
 from nits.tables.evidence.contest import Candidate
 from nits.tables.evidence.decisions import Decision, Gridded, Kind, Levels, Ordered, Real
@@ -33,6 +33,9 @@ KINDS = ("continuous", "integer", "ordered", "categorical")
 
 CALENDAR = (-62_135_596_800, 253_402_300_800)
 """The years 1 to 9999 in seconds since 1970."""
+
+OUTER = 2 * tails.LOOKED_AT
+"""Distinct values at either end that no other stands for where there are very many."""
 
 
 def decide(
@@ -105,17 +108,17 @@ def _decision(case: Case, entries: list[Candidate], within: Limits, kind: str | 
     best = case.contest.winner(entries)
     fit, detail = best.made if best.name in ("ordered", "levels") else (best.made, 0.0)
     record = case.record
-    even = isinstance(fit.view, Cells)
-    view = (
-        Cells.on(fit.scale, record.x, record.step)
-        if even
-        else Points.on(fit.scale, record.x, record.resolution.at(record.x))
-    )
     places = np.searchsorted(record.x, case.sample.x[fit.atoms])
-    kept = np.ones(len(record.x), bool)
-    kept[places] = False
+    some = _thinned(len(record.x), places)
+    x, counts = record.x[some], np.add.reduceat(record.counts, some)
+    view = (
+        Cells.on(fit.scale, x, record.step)
+        if isinstance(fit.view, Cells)
+        else Points.on(fit.scale, x, record.resolution.at(x))
+    )
+    kept = ~np.isin(some, places)
     kept |= np.count_nonzero(kept) < 2
-    model = view.fit(record.counts, kept)
+    model = view.fit(counts, kept)
     lower, upper = limits.beyond(model, record, fit.scale, within)
     return Decision(
         _kind(best.name, record, places, detail),
@@ -133,6 +136,19 @@ def _decision(case: Case, entries: list[Candidate], within: Limits, kind: str | 
         unit=record.unit,
         scores={one.name: case.contest.mean(one.scores) for one in entries},
     )
+
+
+def _thinned(count: int, atoms: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Returns the places of distinct values that ends and tails are fitted to.
+
+    All values, unless they are many more than the tails look at: then those near the ends, the
+    atoms, and between them some that stand for their neighbours, too.
+    """
+    if count <= 4 * OUTER:
+        return np.arange(count)
+    between = np.linspace(OUTER, count - OUTER, OUTER).astype(np.intp)
+    ends = np.arange(OUTER), np.arange(count - OUTER, count)
+    return np.unique(np.concatenate([*ends, between, atoms]))
 
 
 def _kind(name: str, record: Record, atoms: NDArray[np.intp], strength: float) -> Kind:

@@ -136,7 +136,7 @@ def find(values: NDArray[Any]) -> Grid | None:
     if x.dtype.kind in "iu":
         return _of_integers(x)
     precision = _precision(x)
-    x = x.astype(np.float64)
+    x = x.astype(np.float64, copy=False)
     found = _decimal(x, precision) or _measured(x, precision)
     return found if found is not None and _holds(found, x) else None
 

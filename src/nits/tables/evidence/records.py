@@ -52,7 +52,7 @@ class Record:
         if grid is not None and not grid.exact:
             values, counts = _merged(values, counts, grid)
         base, unit = _base(values, time), grids.unit(known)
-        return cls(values, counts.astype(np.int64), base, grid, time, unit)
+        return cls(values, counts.astype(np.int64, copy=False), base, grid, time, unit)
 
     @cached_property
     def x(self) -> Numbers:
@@ -62,7 +62,7 @@ class Record:
     def numbers(self, values: NDArray[Any]) -> Numbers:
         """Returns values of the column less the base as floats; no digit is lost before."""
         if self.base == 0:
-            return values.astype(np.float64)
+            return values.astype(np.float64, copy=False)
         # Modulo 2^64, as no value is less than the base.
         whole = grids.integers(values).astype(np.uint64)
         return (whole - np.uint64(self.base % 2**64)).astype(np.float64)

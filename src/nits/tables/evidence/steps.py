@@ -47,10 +47,15 @@ def _small(gaps: Numbers, tolerance: float) -> Numbers:
     """Returns small multiples of the step that gaps are multiples of, by differences."""
     parts = gaps
     for _ in range(DIFFERENCES):
-        parts = np.sort(parts)[:512]
+        parts = _least(parts, 512)
         closer = np.diff(parts)
         parts = np.concatenate([parts, closer[closer > 2**DIFFERENCES * 4 * tolerance]])
-    return np.sort(parts)[:256]
+    return _least(parts, 256)
+
+
+def _least(parts: Numbers, count: int) -> Numbers:
+    """Returns the least numbers in order, without sorting all."""
+    return np.sort(np.partition(parts, count)[:count] if len(parts) > count else parts)
 
 
 def _euclid(parts: Numbers, tolerance: float) -> float | None:

@@ -5,6 +5,7 @@ pandas, polars and pyarrow are imported only when one of their tables, or a file
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ USUAL = {
     "object[str]": "str",
 }
 """What pandas makes of lists of Python's objects."""
+
+
+FAR_APART = 64
+"""Columns from which an array is turned before it is read: a column's values lie too far apart."""
 
 
 def read(table: Any) -> Frame:
@@ -57,7 +62,8 @@ def read(table: Any) -> Frame:
             f"a table must have rows and columns, but this has {array.ndim} dimensions; "
             "reshape your data with array.reshape(-1, 1) if it is one column."
         )
-    return _named("numpy", [f"x{i}" for i in range(array.shape[1])], lambda i: plain(array[:, i]))
+    whole = array.T if array.shape[1] <= FAR_APART else np.ascontiguousarray(array.T)
+    return _named("numpy", [f"x{i}" for i in range(len(whole))], lambda i: plain(whole[i]))
 
 
 def _listed(column: Any) -> Values:
@@ -78,7 +84,7 @@ def _listed(column: Any) -> Values:
 
 def _named(form: str, names: Iterable[Any], column: Callable[[int], Values]) -> Frame:
     names = [str(name) for name in names]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(
             f"columns must have different names, but {repeated[0]!r} occurs twice; rename one."

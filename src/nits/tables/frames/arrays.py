@@ -18,7 +18,7 @@ def plain(array: NDArray[Any], dtype: str | None = None) -> Values:
     kind = array.dtype.kind if array.ndim == 1 else ""
     none = np.zeros(len(array), bool)
     if kind == "f":
-        numbers = array.astype(np.float64)
+        numbers = array.astype(np.float64, copy=False)
         return Values(numbers, np.isnan(numbers), dtype)
     if kind in ("i", "u"):
         return columns.integers(array, none, dtype)

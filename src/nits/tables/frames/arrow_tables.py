@@ -71,7 +71,7 @@ def _filled(column: Any, value: object) -> NDArray[Any]:
 
 
 def _floats(column: Any, name: str) -> Values:
-    numbers = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    numbers = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
     return Values(numbers, np.isnan(numbers), name)
 
 

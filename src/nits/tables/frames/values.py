@@ -43,12 +43,12 @@ class Values:
 
     @property
     def known(self) -> NDArray[Any]:
-        """The values that are not missing."""
-        found: NDArray[Any] = self.array[~self.missing]
+        """The values that are not missing; no copy if none is."""
+        found: NDArray[Any] = self.array[~self.missing] if self.missing.any() else self.array
         return found
 
-    def take(self, rows: NDArray[np.int64]) -> Values:
-        """Returns the values at some rows."""
+    def take(self, rows: NDArray[np.int64] | slice) -> Values:
+        """Returns the values at some rows; those of a slice are not copied."""
         return replace(self, array=self.array[rows], missing=self.missing[rows])
 
     def replaced(self, at: Mask, array: NDArray[Any]) -> Values:
