@@ -17,7 +17,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -109,12 +109,20 @@ def parts_of(path: Path, name: str, quick: bool) -> dict[str, Callable[[], Recor
     }
 
 
-def measure(path: Path, file: Path, model: str | None, quick: bool) -> None:
-    """Measures the parts of a table that are wanted and not there, and keeps each at once."""
-    new = {"kind": path.parent.name}
+def kept(file: Path, kind: str) -> Record:
+    """Returns what a result file has, or the beginning of one."""
+    new = {"kind": kind}
     found: Record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else new
-    for part, figures in parts_of(path, file.stem.removeprefix("suite-"), quick).items():
-        if model not in (None, OURS if part == OURS else "rivals") or part in found.keys() - {OURS}:
+    return found
+
+
+def measure(
+    file: Path, kind: str, parts: Mapping[str, Callable[[], Record]], model: str | None
+) -> None:
+    """Measures the parts of a table that are wanted and not there, and keeps each at once."""
+    for part, figures in parts.items():
+        there = part in kept(file, kind).keys() - {OURS}
+        if there or model not in (None, OURS if part == OURS else "rivals"):
             continue
         package = PACKAGES.get(part, "scikit-learn")
         try:
@@ -124,8 +132,8 @@ def measure(path: Path, file: Path, model: str | None, quick: bool) -> None:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("default" if part == OURS else "ignore")
-            found[part] = {**around, "results": figures()}
-        write(file, found)
+            found = {**around, "results": figures()}
+        write(file, {**kept(file, kind), part: found})
         print(f"{file.stem}: {part}", file=sys.stderr, flush=True)
 
 
@@ -145,7 +153,8 @@ def main(argv: list[str] | None = None, folder: Path | None = None) -> int:
         return 2
     place = folder or (ROOT / "out" / "suite" if args.quick else RESULTS)
     for name in args.only or paths:
-        measure(paths[name], place / f"suite-{name}.json", args.model, args.quick)
+        path, file = paths[name], place / f"suite-{name}.json"
+        measure(file, path.parent.name, parts_of(path, name, args.quick), args.model)
     return 0
 
 

@@ -7,7 +7,7 @@ step and have probabilities; other numbers have densities in the table's units.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,25 +78,47 @@ def density(
     table: Any, steps: list[float], estimators: list[Any], most_rows: int = 50_000
 ) -> tuple[Any, Record]:
     """Returns the best of scikit-learn's densities by validation, and its held-out figures."""
+    scaled = standardized(*held_out(table), steps, most_rows)
+    cut = len(scaled.train) // 10
+    rows, validation = scaled.train[cut:], scaled.train[:cut]
+    best = max((one.fit(rows) for one in estimators), key=lambda one: float(one.score(validation)))
+    values = best.score_samples(scaled.test) + scaled.shift
+    return best, {**mean_of(values), "training_rows": len(rows)}
+
+
+def mean_of(values: NDArray[np.float64]) -> Record:
+    """Returns the mean of rows' nats, and what it may be off by."""
+    error = float(values.std()) / math.sqrt(len(values))
+    return {"nats": float(values.mean()), "two_standard_errors": 2 * error}
+
+
+class Standardized(NamedTuple):
+    """Rows for scikit-learn.
+
+    train, test: Standardized columns, with uniform noise of one step on those that have steps.
+    scale: Standard deviations of the columns.
+    shift: What to add to the log-density of a row to have it on the table's base measure.
+    """
+
+    train: NDArray[np.float64]
+    test: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    shift: float
+
+
+def standardized(train: Any, test: Any, steps: list[float], most_rows: int) -> Standardized:
+    """Returns the rows of two tables of numbers by the mean and deviation of the first."""
     from sklearn.preprocessing import StandardScaler
 
     noise, width = np.random.default_rng(2), np.array(steps)
-    train, test = (
+    rows, rest = (
         part.to_numpy(np.float64) + (noise.random(part.shape) - 0.5) * width
-        for part in held_out(table)
+        for part in (train, test)
     )
-    train = train[np.random.default_rng(1).permutation(len(train))[:most_rows]]
-    scaler = StandardScaler().fit(train)
-    cut = len(train) // 10
-    rows, validation = scaler.transform(train[cut:]), scaler.transform(train[:cut])
-    best = max((one.fit(rows) for one in estimators), key=lambda one: float(one.score(validation)))
+    rows = rows[np.random.default_rng(1).permutation(len(rows))[:most_rows]]
+    scaler = StandardScaler().fit(rows)
     shift = -np.log(scaler.scale_).sum() + sum(math.log(step) for step in steps if step)
-    values = best.score_samples(scaler.transform(test)) + shift
-    return best, {
-        "nats": float(values.mean()),
-        "two_standard_errors": 2 * float(values.std()) / math.sqrt(len(values)),
-        "training_rows": len(rows),
-    }
+    return Standardized(scaler.transform(rows), scaler.transform(rest), scaler.scale_, float(shift))
 
 
 def room_of(column: Any, known: NDArray[Any], x: NDArray[Any]) -> NDArray[np.float64]:
@@ -117,13 +139,35 @@ def rooms(known: NDArray[Any], x: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def ours(model: Any, table: Any, steps: dict[str, float]) -> Record:
-    """Returns our held-out figures with the columns on the base measure that the steps give them.
+    """Returns our held-out figures, and the model's own figure of rows that it had held out."""
+    shares, columns = model.score_samples(table, per_column=True), model.schema_.columns
+    own, values = shares.sum(1), on_base(shares, columns, table, steps)
+    inside, unseen = values[values != -np.inf], model.unseen(table)
+    return {
+        **mean_of(inside),
+        "rows": len(values),
+        "rows_outside": len(values) - len(inside),
+        "unseen": dict(zip([c.name for c in columns], unseen.sum(0).tolist(), strict=True)),
+        "out_of_fold": out_of_fold(model, own),
+    }
+
+
+def on_base(
+    shares: NDArray[np.float64],
+    columns: Any,
+    table: Any,
+    steps: dict[str, float],
+    seen: Any = None,
+) -> NDArray[np.float64]:
+    """Returns the nats of rows with the columns on the base measure that the steps give them.
 
     A density times the step is a probability; a probability that is spread evenly over a step of
     the column's own grid, or as far as halfway to the neighbouring values, a density.
+
+    shares: Log-densities of the columns, shape (N, D).
+    seen: A table whose values are neighbours as well as those of the rows.
     """
-    shares, columns = model.score_samples(table, per_column=True), model.schema_.columns
-    unseen = model.unseen(table)
+    found = shares.copy()
     for place, column in enumerate(columns):
         if column.name not in steps:
             continue
@@ -131,15 +175,22 @@ def ours(model: Any, table: Any, steps: dict[str, float]) -> Record:
         known, step = ~np.isnan(x.astype(np.float64)), steps[column.name]
         dense = known & (column.kind == "continuous") & ~np.isin(x, getattr(column, "atoms", ()))
         if step:
-            shares[dense, place] += np.log(step)
+            found[dense, place] += np.log(step)
         elif (mass := known & ~dense).any():
-            shares[mass, place] -= np.log(room_of(column, x[known], x[mass]))
-    values = shares.sum(1)
+            others = x[known] if seen is None else seen[column.name].to_numpy()
+            found[mass, place] -= np.log(room_of(column, others, x[mass]))
+    return np.asarray(found.sum(1))
+
+
+def out_of_fold(model: Any, values: NDArray[np.float64]) -> Record:
+    """Returns the model's own held-out figure, and the mean of test rows that it should be.
+
+    values: Log-densities of the test rows on the model's own base measure.
+    """
     inside = values[values != -np.inf]
     return {
-        "nats": float(inside.mean()),
-        "two_standard_errors": 2 * float(inside.std() / np.sqrt(len(inside))),
-        "rows": len(values),
-        "rows_outside": len(values) - len(inside),
-        "unseen": dict(zip([c.name for c in columns], unseen.sum(0).tolist(), strict=True)),
+        "held_out": getattr(model, "held_out_", None),
+        "held_out_error": getattr(model, "held_out_error_", None),
+        "test": float(inside.mean()),
+        "test_error": float(inside.std() / np.sqrt(len(inside))),
     }

@@ -26,17 +26,24 @@ def suite_tables(folder: Path) -> str:
         path.stem.removeprefix("suite-"): _parts(folder, path.name)
         for path in sorted(folder.glob("suite-*.json"))
     }
-    tables, anomalies = (
-        {name: parts for name, parts in named.items() if parts["kind"] == kind}
-        for kind in ("tables", "anomalies")
+    tables, anomalies, made, fitted = (
+        {
+            name.removeprefix(f"{kind}-"): parts
+            for name, parts in named.items()
+            if parts["kind"] == kind
+        }
+        for kind in ("tables", "anomalies", "generated", "regression")
     )
     sections = {
         "Held-out nats": nats_table(tables),
+        "Generated tables": generated_table(made),
+        "Regression": regression_table(fitted),
+        "Out-of-fold figure": out_of_fold_table(out_of_fold_of(tables, made, fitted)),
         "Sampled rows": samples_table(tables),
         "Ranges": ranges_table(tables),
         "Anomalies": anomaly_table(anomalies),
     }
-    return "\n\n".join(f"## {title}\n\n{made}" for title, made in sections.items())
+    return "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
 
 
 def _parts(folder: Path, name: str) -> Record:
@@ -62,6 +69,113 @@ def _nats(found: Record | None) -> str:
         return "not run"
     figure = f"{found['nats']:.2f} ± {found['two_standard_errors']:.2f}"
     return with_rows_outside(figure, found.get("rows_outside", 0), found.get("rows", 0))
+
+
+def generated_table(tables: dict[str, Record]) -> str:
+    """Returns a line per generated table: nats, and what they are less than the truth's."""
+    models = ("nits", *DENSITIES, "independent")
+    head = ("table", "rows", "truth", *(name.replace("_", " ") for name in models))
+    lines = []
+    for name, parts in tables.items():
+        truth = parts["truth"]
+        size = f"{truth['training_rows']:,} × {truth['columns']}"
+        figures = (_beside(parts.get(model), truth) for model in models)
+        lines.append((name, size, minus(f"{truth['nats']:.3f}"), *figures, _ahead(parts)))
+    return table((*head, "nits less the best rival"), lines)
+
+
+def _beside(found: Record | None, truth: Record) -> str:
+    if found is None:
+        return "not run"
+    figure = f"{found['nats']:.3f} ({difference(found, truth)})"
+    return with_rows_outside(figure, found["rows_outside"], found["rows"])
+
+
+def _ahead(parts: Record) -> str:
+    rivals = [name for name in (*DENSITIES, "independent") if name in parts]
+    if "nits" not in parts or not rivals:
+        return "–"
+    best = max(rivals, key=lambda name: float(parts[name]["nats"]))
+    return minus(difference(parts["nits"], parts[best])) + f" ({best.replace('_', ' ')})"
+
+
+def difference(one: Record, other: Record) -> str:
+    """Returns the difference of two models on the same rows, ± two standard errors of it.
+
+    Blocks with a row of density zero are left out.
+    """
+    pairs = zip(one["blocks"], other["blocks"], strict=True)
+    less = np.array([a - b for a, b in pairs if a is not None and b is not None])
+    error = less.std(ddof=1) / math.sqrt(len(less))
+    return f"{less.mean():+.3f} ± {2 * error:.3f}"
+
+
+def regression_table(tables: dict[str, Record]) -> str:
+    """Returns a line per table and model: means over the splits that it was measured on."""
+    head = ("table", "model", "splits", "NLL", "CRPS", "RMSE", "over boosting's", "coverage")
+    lines = [
+        (name, model, *_splits(parts[model]["splits"], parts.get("boosting", {}).get("splits", {})))
+        for name, parts in tables.items()
+        for model in ("nits", "ngboost", "boosting")
+        if model in parts
+    ]
+    return table((*head, "in the interval", "seconds"), lines)
+
+
+def _splits(found: Record, boosting: Record) -> tuple[str, ...]:
+    def mean(key: str, digits: int = 3) -> str:
+        values = [one[key] for one in found.values() if key in one]
+        return minus(f"{np.mean(values):.{digits}f}") if values else "–"
+
+    shared = found.keys() & boosting.keys()
+    rmse, other = (sum(part[key]["rmse"] for key in shared) for part in (found, boosting))
+    nll = [one["nll"] for one in found.values() if "nll" in one]
+    spread = f" ± {2 * np.std(nll, ddof=1) / math.sqrt(len(nll)):.3f}" if len(nll) > 1 else ""
+    outside = sum(one.get("rows_outside", 0) for one in found.values())
+    left_out = f" ({outside} rows outside)" if outside else ""
+    return (
+        str(len(found)),
+        mean("nll") + spread + left_out,
+        mean("crps"),
+        mean("rmse"),
+        f"{rmse / other:.3f}" if shared else "–",
+        mean("coverage"),
+        mean("in_interval"),
+        mean("seconds", 1),
+    )
+
+
+def out_of_fold_of(
+    tables: dict[str, Record], generated: dict[str, Record], regression: dict[str, Record]
+) -> dict[str, Record]:
+    """Returns what our models said of rows they had held out, beside test rows, by table.
+
+    Of regression it is the first split.
+    """
+    found = {
+        **{name: parts.get("nits", {}).get("all_columns", {}) for name, parts in tables.items()},
+        **{name: parts.get("nits", {}) for name, parts in generated.items()},
+        **{
+            name: parts.get("nits", {}).get("splits", {}).get("0", {})
+            for name, parts in regression.items()
+        },
+    }
+    kept = {name: one.get("out_of_fold", {}) for name, one in found.items()}
+    return {name: one for name, one in kept.items() if one.get("held_out") is not None}
+
+
+def out_of_fold_table(found: dict[str, Record]) -> str:
+    """Returns a line per table, and on how many the two figures agree."""
+    lines, near = [], 0
+    for name, one in found.items():
+        less = one["held_out"] - one["test"]
+        error = math.hypot(one["held_out_error"] or 0.0, one["test_error"])
+        near += abs(less) <= 2 * error
+        figures = (f"{one['held_out']:.3f}", f"{one['test']:.3f}", f"{less:+.3f}", f"{error:.3f}")
+        lines.append((name, *map(minus, figures), f"{abs(less) / error:.1f}"))
+    head = ("table", "held out", "test", "difference", "standard error", "in standard errors")
+    told = f"Within 2 standard errors: {near} of {len(lines)} tables."
+    return f"{table(head, lines)}\n\n{told}" if lines else table(head, lines)
 
 
 def samples_table(tables: dict[str, Record]) -> str:
