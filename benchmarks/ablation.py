@@ -131,16 +131,20 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def estimator_defaults(split: Split) -> Settings:
-    """Returns what `NITSDensity` chooses for the training rows; minutes take the place of steps."""
+    """Returns what `NITSDensity` chooses for the training rows: one network, of its first style.
+
+    Minutes take the place of steps.
+    """
     plan = defaults.plan(*split.train.shape)
-    chosen = {name: value for name, value in plan._asdict().items() if name != "steps"}
-    estimator = nits.NITSDensity()
+    style = plan.styles[0]
+    base = models.settings("base", models.OURS)
+    chosen = {**style._asdict(), **plan._asdict()}
     return {
-        **models.settings("base", models.OURS),
+        **{name: chosen.get(name, value) for name, value in base.items()},
         "source": "ours: the defaults of NITSDensity",
-        "pnn": list(estimator.pnn),
-        "whiten": estimator.whiten,
-        **chosen,
+        "members": 1,
+        "pnn": list(style.pnn),
+        "knots": plan.knots if style.hats else 0,
         "floor": 1.0 if plan.optimizer == nits.ScheduleFree() else 0.0,
         "optimizer": next(name for name, kind in OPTIMIZERS.items() if kind == plan.optimizer),
     }

@@ -3,9 +3,10 @@
     python benchmarks/members.py [--rows 20000] [--columns 10] [--members 4] [--steps 600]
                                                          → benchmarks/results/members.json
 
-The table is generated; networks have the default sizes of a table of this size, and all take the
-same steps. The programs run in turn, three times after a warm-up, so processes have been started
-before they are timed; how long that takes is a figure of its own.
+The table is generated; networks have the default sizes of a table of this size and the first of its
+styles, each holds out a fold of its own, and all take the same steps. The programs run in turn,
+three times after a warm-up, so processes have been started before they are timed; how long that
+takes is a figure of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from timing import alternately, ratios, seconds
 
 import nits
 from nits.engines.local import Local
-from nits.tables.defaults import plan
-from nits.tables.members import Task, trained
+from nits.tables.defaults import Plan, Style, plan
+from nits.tables.members import Task, folds, taught
 from nits.training.recipe import Recipe
-from nits.training.rows import parted
+from nits.weights import activations
 
 ROUNDS = 3
 
@@ -48,36 +49,46 @@ def table(count: int, columns: int) -> torch.Tensor:
 def tasks(count: int, columns: int, members: int, steps: int) -> list[Task]:
     """Returns what the members need to train; each call, networks with the same initial weights."""
     sizes = plan(count, columns)
+    style = sizes.styles[0]
     recipe = Recipe(
         batch_size=sizes.batch_size,
         learning_rate=sizes.learning_rate,
+        weight_decay=style.weight_decay,
         optimizer=sizes.optimizer,
         patience=steps,
     )
     rows = nits.Rows(table(count, columns))
     found = []
-    for seed in range(members):
-        torch.manual_seed(seed)
-        heads: list[nits.heads.Head] = [
-            nits.heads.Continuous(knots=sizes.knots) for _ in range(columns)
-        ]
-        model = nits.NITS.mlp(
-            heads, hidden=sizes.hidden, blocks=sizes.blocks, dropout=sizes.dropout
-        )
-        fitted, held_out = parted(count, 0.1, seed)
-        found.append(Task(model, rows, fitted, held_out, recipe, steps, None, seed))
+    for k, part in enumerate(folds(count, members, 0.1, 0)):
+        model = network(columns, sizes, style, k)
+        found.append(Task(model, style.name, {}, k, rows, *part, recipe, steps, None, k))
     return found
+
+
+def network(columns: int, sizes: Plan, style: Style, seed: int) -> nits.NITS:
+    """Returns a network of real columns in the style of a table's members."""
+    knots = sizes.knots if style.hats else 0
+    return nits.NITS.mlp(
+        [nits.heads.Continuous(hidden=style.pnn, knots=knots) for _ in range(columns)],
+        hidden=sizes.hidden,
+        blocks=sizes.blocks,
+        dropout=style.dropout,
+        activation=activations.named(style.activation),
+        guess=style.guess,
+        codes=sizes.codes,
+        generator=seed,
+    )
 
 
 def together(workers: int, *sizes: int) -> None:
     """Trains the members in so many processes, one thread each."""
-    Local(workers).run(trained, tasks(*sizes))
+    Local(workers).run(taught, tasks(*sizes))
 
 
 def alone(*sizes: int) -> None:
     """Trains one member after another, each with all threads."""
     for task in tasks(*sizes):
-        Local(1).run(trained, [task])
+        Local(1).run(taught, [task])
 
 
 def measured(workers: int, *sizes: int) -> Record:

@@ -207,6 +207,6 @@ MODELS: dict[str, Callable[[], Density]] = {
         lambda: mixture(lambda: whitened(real(3), order=[2, 0, 1]), [1, 3]), 25
     ),
     "dequantized": lambda: randomized(lambda: dequantized((1, 2, 2)), 26),
-    "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 10),
+    "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 33),
     "mlp-one-layer-pnn": lambda: randomized(lambda: mlp(real(3, (7,))), 11),
 }

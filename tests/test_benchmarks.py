@@ -27,6 +27,7 @@ from models import fitted, ours
 import nits
 from nits import datasets
 from nits.datasets import Split
+from nits.tables import defaults
 
 TINY: dict[str, Any] = {"members": 1, "whiten": False, "pnn": [4, 4], "hidden": 16, "dropout": 0.0}
 
@@ -284,7 +285,10 @@ def test_a_search_measures_each_change_once_and_from_the_same_settings(
 def test_a_search_starts_from_the_estimators_defaults(split: Split) -> None:
     settings = ablation.estimator_defaults(split)
     assert set(settings) == set(models.settings("power", models.OURS))
-    assert (settings["hidden"], settings["knots"], settings["batch_size"]) == (32, 8, 32)
+    assert (settings["hidden"], settings["knots"], settings["batch_size"]) == (64, 8, 32)
+    style = defaults.plan(*split.train.shape).styles[0]
+    assert (settings["members"], settings["pnn"]) == (1, list(style.pnn))
+    assert all(settings[n] == style._asdict()[n] for n in ("dropout", "weight_decay", "activation"))
     assert ours.mlp(ours.support(split.train), settings).columns == 3
 
 

@@ -1,18 +1,23 @@
 """Several networks as one model: folds, the mixture's scores, samples and conditionals, files."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
 import pytest
+import scipy.special
 import scipy.stats
 import torch
 
 import nits
 from mixed_table import mixed, small
 from nits import Mixture, NITSDensity
-from nits.tables import members
+from nits.model.density import Density
+from nits.tables import members, networks, stacking
+from nits.tables.defaults import FEW_STYLES
+from nits.tables.stacking import Numbers
+from nits.training.likelihood import start_from_data
 from nits.training.progress import Reporter
 from nits.training.recipe import Recipe
 
@@ -22,49 +27,204 @@ def table() -> Any:
     return mixed(240)
 
 
+class Trained(NamedTuple):
+    """A model, and what its members were taught, each with the density that came of it."""
+
+    model: NITSDensity
+    seen: list[tuple[members.Task, Density]]
+
+
+def watched(patch: pytest.MonkeyPatch) -> list[tuple[members.Task, Density]]:
+    """Returns a list that what is taught from now on, in this process, is added to."""
+    seen: list[tuple[members.Task, Density]] = []
+    taught = members.taught
+
+    def watching(task: members.Task, reporter: Reporter) -> members.Learned:
+        found = taught(task, reporter)
+        seen.append((task, found.density))
+        return found
+
+    patch.setattr(members, "taught", watching)
+    return seen
+
+
+def fit(table: Any, weights: list[float] | None, weight: Any = None, **options: Any) -> Trained:
+    """Fits a small model; its sorts have these weights instead of those by held-out rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        seen = watched(patch)
+        if weights is not None:
+            patch.setattr(stacking, "weights", lambda *_: np.array(weights))
+        return Trained(small(**options).fit(table, sample_weight=weight), seen)
+
+
+SORTS = [style.name for style in FEW_STYLES] + [networks.LINEAR, networks.INDEPENDENT]
+WEIGHTS = [0.4, 0.0, 0.3, 0.2, 0.1]
+
+
 @pytest.fixture(scope="module")
-def fitted(table: Any) -> NITSDensity:
-    return small(members=3, max_steps=8).fit(table)
+def trained(table: Any) -> Trained:
+    """Three styles on two folds, of which one style has no weight."""
+    return fit(table, WEIGHTS, members=6, max_steps=8)
 
 
-def test_no_row_is_held_out_twice_and_all_are_learned_from() -> None:
-    parts = members.folds(100, NITSDensity(members=4, validation_fraction=0.2), 0)
+@pytest.fixture(scope="module")
+def fitted(trained: Trained) -> NITSDensity:
+    return trained.model
+
+
+def scored(model: NITSDensity, density: Density, table: Any) -> Numbers:
+    """Returns what one member says of rows, in the table's units."""
+    one = NITSDensity.__new__(NITSDensity)
+    one.__dict__ = {**model.__dict__, "model_": density}
+    return one.score_samples(table)
+
+
+def held_out_scores(trained: Trained, table: Any, folds: list[int]) -> tuple[Numbers, Any]:
+    """Returns what each sort says of the rows that it held out, and which these are."""
+    parts, rows = [], []
+    for fold in folds:
+        here = {task.sort: (task, density) for task, density in trained.seen if task.fold == fold}
+        kept = here[SORTS[0]][0].held_out.numpy()
+        columns = [scored(trained.model, here[sort][1], table.iloc[kept]) for sort in SORTS]
+        parts.append(np.stack(columns, 1))
+        rows.append(kept)
+    return np.concatenate(parts), np.concatenate(rows)
+
+
+@pytest.mark.parametrize(("number", "fraction", "each"), [(4, 0.2, 20), (20, 0.2, 5), (1, 0.2, 20)])
+def test_no_row_is_in_two_folds_and_all_are_learned_from(
+    number: int, fraction: float, each: int
+) -> None:
+    parts = members.folds(100, number, fraction, 0)
     held_out = torch.cat([part[1] for part in parts]).tolist()
-    assert len(held_out) == len(set(held_out)) == 80
+    assert len(held_out) == len(set(held_out)) == number * each
     for fitted, kept in parts:
         assert sorted([*fitted.tolist(), *kept.tolist()]) == list(range(100))
-    assert set(torch.cat([part[0] for part in parts]).tolist()) == set(range(100))
-    parts = members.folds(10, NITSDensity(members=20), 0)
-    assert all(len(fitted) == 10 for fitted, _ in parts)
+    if number > 1:
+        assert set(torch.cat([part[0] for part in parts]).tolist()) == set(range(100))
+    again, other = (members.folds(100, number, fraction, seed) for seed in (0, 1))
+    assert all(torch.equal(a, b) for a, b in zip(parts[0], again[0], strict=True))
+    assert not torch.equal(parts[0][1], other[0][1])
 
 
-def test_the_density_is_the_mean_of_the_members(fitted: NITSDensity, table: Any) -> None:
+@pytest.mark.parametrize(("count", "number", "fraction"), [(10, 20, 0.1), (100, 3, 0), (100, 1, 0)])
+def test_too_few_rows_are_all_learned_from(count: int, number: int, fraction: float) -> None:
+    parts = members.folds(count, number, fraction, 0)
+    assert len(parts) == number
+    assert all(len(fitted) == count and not len(kept) for fitted, kept in parts)
+
+
+def test_networks_of_all_styles_share_a_fold(trained: Trained, table: Any) -> None:
+    tasks = [task for task, _ in trained.seen]
+    assert [(task.sort, task.fold) for task in tasks if task.recipe] == [
+        (style.name, fold) for fold in (0, 1) for style in FEW_STYLES
+    ]
+    folds = [next(task.held_out for task in tasks if task.fold == fold) for fold in (0, 1)]
+    assert not set(folds[0].tolist()) & set(folds[1].tolist())
+    for task in tasks:
+        assert torch.equal(task.held_out, folds[task.fold])
+        assert sorted([*task.fitted.tolist(), *task.held_out.tolist()]) == list(range(len(table)))
+    assert len({task.seed for task in tasks if task.recipe}) == 6
+
+
+@pytest.mark.parametrize(("count", "folds"), [(1, []), (2, [0]), (3, [0]), (4, [0, 1])])
+def test_simple_members_are_only_beside_several_networks(
+    table: Any, count: int, folds: list[int]
+) -> None:
+    seen = fit(table, None, members=count, max_steps=1).seen
+    assert sum(task.recipe is not None for task, _ in seen) == count
+    assert [(task.sort, task.fold) for task, _ in seen if task.recipe is None] == [
+        (sort, fold) for fold in folds for sort in (networks.LINEAR, networks.INDEPENDENT)
+    ]
+
+
+def test_the_density_is_the_weighted_mixture_of_the_members(
+    fitted: NITSDensity, table: Any
+) -> None:
     model = fitted.model_
     assert isinstance(model, Mixture)
-    assert len(model.members) == 3
-    parts = []
-    for member in model.members:
-        one = nits.NITSDensity.__new__(NITSDensity)
-        one.__dict__ = {**fitted.__dict__, "model_": member}
-        parts.append(one.score_samples(table))
+    weights = [member["weight"] for member in fitted.members_]
+    np.testing.assert_allclose(weights, [0.2, 0.15, 0.2, 0.15, 0.2, 0.1])
+    np.testing.assert_allclose(model.log_weights.exp().numpy(), weights, rtol=1e-6)
+    parts = np.array([scored(fitted, member, table) for member in model.members])
     assert np.std(parts, 0).max() > 1e-3
-    expected = np.log(np.exp(np.array(parts) - np.max(parts, 0)).mean(0)) + np.max(parts, 0)
+    expected = scipy.special.logsumexp(parts, axis=0, b=np.array(weights)[:, None])
     np.testing.assert_allclose(fitted.score_samples(table), expected, atol=2e-4)
     shares = fitted.score_samples(table, per_column=True)
     np.testing.assert_allclose(shares.sum(1), expected, atol=2e-4)
 
 
-def test_the_figure_is_that_of_the_rows_each_member_held_out(
-    fitted: NITSDensity, table: Any
+def test_a_sort_of_zero_weight_is_not_in_the_mixture(trained: Trained) -> None:
+    """Networks are those that were trained on folds; a simple member is one for all rows."""
+    model: Any = trained.model.model_
+    kept = [density for task, density in trained.seen if task.recipe and task.sort != SORTS[1]]
+    assert [member["sort"] for member in trained.model.members_] == [
+        *[SORTS[0], SORTS[2]] * 2,
+        networks.LINEAR,
+        networks.INDEPENDENT,
+    ]
+    assert len(model.members) == 6
+    assert all(a is b for a, b in zip(model.members[:4], kept, strict=True))
+    for member, sort in zip(model.members[4:], SORTS[3:], strict=True):
+        alike = networks.simple(trained.model.sketch_, sort, members.SIMPLE_PNN)
+        start_from_data(alike, trained.seen[0][0].rows)
+        state = alike.state_dict()
+        assert all(torch.equal(t, state[name]) for name, t in member.state_dict().items())
+
+
+def test_one_member_alone_is_no_mixture(table: Any) -> None:
+    found = fit(table, [0.0, 0.0, 0.0, 0.0, 1.0], members=3, max_steps=1).model
+    assert not isinstance(found.model_, Mixture)
+    (about,) = found.members_
+    assert (about["sort"], about["weight"]) == (networks.INDEPENDENT, 1)
+    assert len(found.history_["others"]) == 2
+
+
+def test_the_figure_is_that_of_held_out_rows_under_the_stacked_mixture(
+    trained: Trained, table: Any
 ) -> None:
-    seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    found = []
-    parts: Any = fitted.model_.members
-    for (_, kept), member in zip(members.folds(len(table), fitted, seed), parts, strict=True):
-        one = nits.NITSDensity.__new__(NITSDensity)
-        one.__dict__ = {**fitted.__dict__, "model_": member}
-        found.append(one.score_samples(table.iloc[kept.numpy()]))
-    assert fitted.held_out_ == pytest.approx(np.concatenate(found).mean(), abs=1e-3)
+    scores, _ = held_out_scores(trained, table, [0, 1])
+    said = scipy.special.logsumexp(scores, axis=1, b=WEIGHTS)
+    assert len(said) == 48
+    assert trained.model.held_out_ == pytest.approx(said.mean(), abs=1e-3)
+    assert trained.model.held_out_error_ == pytest.approx(scipy.stats.sem(said, ddof=0), rel=1e-3)
+
+
+def test_the_figure_is_of_folds_that_all_sorts_held_out(table: Any) -> None:
+    """Of five networks two are on the second fold, where one of three styles is missing."""
+    found = fit(table, WEIGHTS, members=5, max_steps=1)
+    scores, _ = held_out_scores(found, table, [0])
+    said = scipy.special.logsumexp(scores, axis=1, b=WEIGHTS)
+    assert found.model.held_out_ == pytest.approx(said.mean(), abs=1e-3)
+    weights = [member["weight"] for member in found.model.members_]
+    np.testing.assert_allclose(weights, [0.2, 0.3, 0.2, 0.2, 0.1])
+
+
+def test_weights_are_the_best_for_held_out_rows(table: Any) -> None:
+    weight = np.random.default_rng(0).uniform(0.5, 4.0, len(table))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stacking, "WORTH", -np.inf)  # so that several stay
+        found = fit(table, None, weight, members=6, max_steps=8)
+        scores, rows = held_out_scores(found, table, [0, 1])
+        expected = stacking.weights(scores, weight[rows])
+    assert (expected > 0.01).sum() > 1
+    assert np.abs(expected - stacking._climbed(scores, np.ones(len(rows)))[0]).max() > 0.01
+    about = found.model.members_
+    sums = [sum(m["weight"] for m in about if m["sort"] == sort) for sort in SORTS]
+    np.testing.assert_allclose(sums, expected, atol=1e-3)
+    said = scipy.special.logsumexp(scores, axis=1, b=expected)
+    share = weight[rows] / weight[rows].sum()
+    mean = share @ said
+    assert found.model.held_out_ == pytest.approx(mean, abs=1e-3)
+    error = np.sqrt(np.sum(share**2 * (said - mean) ** 2))
+    assert found.model.held_out_error_ == pytest.approx(error, rel=1e-3)
+
+
+def test_without_held_out_rows_there_is_no_figure(table: Any) -> None:
+    found = fit(table, None, members=6, max_steps=1, validation_fraction=0.0).model
+    assert found.held_out_ is None
+    assert found.held_out_error_ is None
+    np.testing.assert_allclose([m["weight"] for m in found.members_], [0.1] * 6 + [0.2] * 2)
 
 
 def test_samples_given_columns_and_files(fitted: NITSDensity, table: Any, tmp_path: Path) -> None:
@@ -82,7 +242,9 @@ def test_samples_given_columns_and_files(fitted: NITSDensity, table: Any, tmp_pa
 
 def test_conditionals_are_those_of_the_mixture(table: Any) -> None:
     table = table[["city", "size"]].dropna()
-    model = small(context=["city"], members=2, max_steps=8).fit(table)
+    weights = [0.3, 0.3, 0.2, 0.2]
+    model = fit(table, weights, context=["city"], members=2, max_steps=8).model
+    assert isinstance(model.model_, Mixture)
     quantiles = model.predict_quantiles(table[:5], [0.1, 0.5, 0.9])
     below = [model.cdf(table[:5].assign(size=q)) for q in quantiles.T]
     np.testing.assert_allclose(
@@ -113,23 +275,62 @@ def test_processes_are_started_if_there_is_work_for_them(monkeypatch: pytest.Mon
     monkeypatch.setattr(members, "available", lambda: 3)
     rows = nits.Rows(torch.zeros(100, 2))
     index, recipe = torch.arange(0), Recipe()
-    task = members.Task(nits.NITS.mlp(2), rows, index, index, recipe, 10, None, 0)
+    task = members.Task(
+        nits.NITS.mlp(2), "networks", {}, 0, rows, index, index, recipe, 10, None, 0
+    )
     assert members._workers([task] * 4) == 1
-    assert members._workers([task._replace(max_steps=10_000)] * 4) == 3
-    assert members._workers([task._replace(max_steps=10_000)] * 2) == 2
+    long = task._replace(max_steps=10_000)
+    assert members._workers([long] * 4) == 3
+    assert members._workers([long] * 2) == 2
     assert members._workers([task._replace(max_steps=None, max_minutes=1.0)] * 2) == 2
     assert members._workers([task._replace(max_steps=None, max_minutes=0.01)] * 2) == 1
+    assert members._workers([long._replace(recipe=None)] * 4) == 1
+
+
+def test_members_one_after_another_share_the_minutes(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "_workers", lambda tasks: 1)
+    seen = watched(monkeypatch)
+    small(members=2, max_steps=1, max_minutes=3.0).fit(table)
+    assert [task.max_minutes for task, _ in seen if task.recipe] == [1.5, 1.5]
+
+
+def interrupted_at(patch: pytest.MonkeyPatch, begun: int) -> None:
+    """Has an interrupt come when so many members have been taught."""
+    left, taught = [begun], members.taught
+
+    def until(task: members.Task, reporter: Reporter) -> members.Learned:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return taught(task, reporter)
+
+    patch.setattr(members, "taught", until)
 
 
 def test_an_interrupt_before_any_member_has_begun_is_one(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(task: members.Task, reporter: Reporter) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(members, "trained", interrupted)
+    interrupted_at(monkeypatch, 0)
     with pytest.raises(KeyboardInterrupt):
         small(members=2, max_steps=8).fit(table)
+
+
+def test_an_interrupt_leaves_the_members_that_are_done(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted_at(monkeypatch, 4)
+    monkeypatch.setattr(stacking, "weights", lambda *_: np.array([0.5, 0.25, 0.25]))
+    found = small(members=6, max_steps=1).fit(table)
+    assert [(m["sort"], m["weight"]) for m in found.members_] == [
+        (SORTS[0], 0.25),
+        (SORTS[1], 0.25),
+        (SORTS[2], 0.25),
+        (SORTS[0], 0.25),
+    ]
+    assert np.isfinite(found.score_samples(table)).all()
+    assert found.held_out_ is not None
 
 
 def test_members_must_be_a_number() -> None:

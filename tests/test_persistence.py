@@ -138,7 +138,7 @@ def test_a_file_of_a_later_version(
 
 def test_a_description_that_fits_no_model(path: Path, tmp_path: Path) -> None:
     tensors, about = storage.read(path)
-    about["model"]["hidden"] = 17
+    about["model"]["members"][0]["weights"]["model"]["hidden"] = 17
     words = json.dumps(about, sort_keys=True)
     metadata: dict[str, Any] = {"format": "nits", "version": "1", "about": words}
     metadata["sha256"] = storage.digest(tensors, words)
@@ -163,7 +163,8 @@ def test_a_table_with_codes_is_restored(tmp_path: Path, monkeypatch: pytest.Monk
     x = np.random.default_rng(0).standard_normal((60, 3)).cumsum(1)
     model = NITSDensity(members=1, max_steps=3, random_state=0).fit(x)
     model.save(tmp_path / "coded.nits")
-    assert storage.read(tmp_path / "coded.nits")[1]["model"]["codes"] == 8
+    (member,) = storage.read(tmp_path / "coded.nits")[1]["model"]["members"]
+    assert member["weights"]["model"]["codes"] == 8
     monkeypatch.undo()
     again = nits.load(tmp_path / "coded.nits")
     assert np.array_equal(again.score_samples(x), model.score_samples(x))

@@ -16,7 +16,7 @@ from mixed_table import small
 from nits.training.loop import Loop
 
 SOURCE = Path(nits.__file__).parent
-LIMIT = 9
+LIMIT = 10
 """Files from the rows of a batch to the gradient of their log-likelihood."""
 
 TRACED = 3

@@ -11,8 +11,6 @@ from nits.heads import Continuous
 from nits.tables import defaults, room
 from nits.tables.frames import Frame, read
 
-PNN = (32,)
-
 
 def frame(columns: int, constant: int = 0) -> Frame:
     x = np.random.default_rng(0).standard_normal((4, columns))
@@ -21,22 +19,33 @@ def frame(columns: int, constant: int = 0) -> Frame:
 
 
 @pytest.mark.parametrize("columns", [10, 70, 400])
-def test_the_formula_counts_the_weights_of_the_network(columns: int) -> None:
-    plan = defaults.plan(500, columns)._replace(batch_size=0)
+@pytest.mark.parametrize("rows", [500, 30_000])
+def test_the_formula_counts_the_weights_of_the_network(columns: int, rows: int) -> None:
+    """And four numbers for each pair of columns, which the lines of a guess are fitted with."""
+    plan = defaults.plan(rows, columns)._replace(batch_size=0)
     model = NITS.mlp(
-        [Continuous(hidden=PNN, knots=plan.knots)] * columns,
+        [Continuous(hidden=plan.styles[0].pnn, knots=plan.knots)] * columns,
         hidden=plan.hidden,
         blocks=plan.blocks,
         codes=plan.codes,
     )
     counted = sum(p.numel() for p in model.parameters() if p.dim() > 1)
-    assert room.needed(columns, PNN, plan) == 4 * 6 * counted
+    assert room.needed(columns, plan) == 4 * 6 * counted + 4 * 4 * columns**2
+
+
+def test_the_largest_pnn_of_all_styles_counts() -> None:
+    plan = defaults.plan(500, 20)
+    small, large = plan.styles[0]._replace(pnn=(8,)), plan.styles[0]._replace(pnn=(16, 16))
+    alone = room.needed(20, plan._replace(styles=(large,)))
+    assert room.needed(20, plan._replace(styles=(small,))) < alone
+    for styles in ((small, large), (large, small)):
+        assert room.needed(20, plan._replace(styles=styles)) == alone
 
 
 @pytest.mark.parametrize("columns", [63, 399, 400, 1000])
 def test_a_thousand_columns_need_less_than_a_gigabyte(columns: int) -> None:
     """The libraries that are imported take 0.4 GB of it."""
-    assert room.needed(columns, PNN, defaults.plan(2000, columns)) < 0.55 * 2**30
+    assert room.needed(columns, defaults.plan(2000, columns)) < 0.55 * 2**30
 
 
 def test_a_table_too_wide_is_refused_before_anything_is_decided(
@@ -56,11 +65,11 @@ def test_a_table_too_wide_is_refused_before_anything_is_decided(
 
 def test_constant_columns_and_given_ones_need_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = defaults.plan(4, 300)._replace(codes=4)
-    monkeypatch.setattr(room, "available", lambda: room.needed(100, PNN, plan))
+    monkeypatch.setattr(room, "available", lambda: room.needed(100, plan))
     with pytest.raises(ValueError, match="a network of 300 columns"):
-        room.refuse_too_wide(frame(300), [], PNN, plan)
-    room.refuse_too_wide(frame(300, constant=200), [], PNN, plan)
-    room.refuse_too_wide(frame(300), [f"x{i}" for i in range(200)], PNN, plan)
+        room.refuse_too_wide(frame(300), [], plan)
+    room.refuse_too_wide(frame(300, constant=200), [], plan)
+    room.refuse_too_wide(frame(300), [f"x{i}" for i in range(200)], plan)
 
 
 def test_a_container_may_have_less_memory_than_its_machine(

@@ -66,7 +66,7 @@ def every_parameter_gets_a_finite_gradient(model: Density) -> None:
             continue
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
-        mask = model.get_submodule(name.rpartition(".")[0])._buffers.get("mask")
+        mask = getattr(model.get_submodule(name.rpartition(".")[0]), "mask", None)
         masked = name.endswith("weight") and mask is not None and not mask.any()
         assert parameter.grad.any() != masked, name
 

@@ -89,7 +89,7 @@ def _fit(verb: argparse.ArgumentParser) -> None:
         "--order", type=_names, help="columns in the order to model them, such as b,a; or greedy"
     )
     verb.add_argument(
-        "--members", type=_count, default=1, help="networks to train and mix; 1 by default"
+        "--members", type=_count, help="networks to train and mix; by default by the table's size"
     )
     verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(

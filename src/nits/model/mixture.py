@@ -234,6 +234,8 @@ class Mixture(Density):
         if given is None:
             return self.log_weights.exp().expand(n, -1)
         checks.given(given, given, self.order, self.like)
-        parts = [member.log_prob_per_column(given, context) for member in self.members]
-        told = torch.stack(parts).masked_fill(torch.isnan(given), 0.0).sum(2)
+        drawn = torch.isnan(given)
+        values = given.masked_fill(drawn, 0.0)  # any: what comes later does not matter
+        parts = [member.log_prob_per_column(values, context) for member in self.members]
+        told = torch.stack(parts).masked_fill(drawn, 0.0).sum(2)
         return (told + self.log_weights.unsqueeze(1)).softmax(0).t()

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from nits.training.optimizers import AdamW, Optimizer, ScheduleFree
 
-SIZES = ((2_000, 32), (10_000, 64), (50_000, 128), (1_000_000, 256))
+SIZES = ((10_000, 64), (50_000, 128), (1_000_000, 256))
 """Pairs of a number of rows and the hidden units for tables of at most that many rows."""
 
 LARGEST = 512
 """Hidden units for larger tables."""
+
+FEW = 1_000
+"""Rows up to which networks go on learning for more epochs."""
 
 SOME = 20_000
 """Rows from which schedule-free AdamW won the search; with fewer it overfits."""
 
 MANY = 100_000
 """Rows from which overfitting needs little prevention: more hats, less dropout."""
-
 
 CODES = ((64, None), (400, 32))
 """Pairs of a number of columns and the codes of each in tables of fewer: in wide ones 32 codes were
@@ -30,38 +33,86 @@ FEWEST_CODES = 8
 """Codes of each column of such tables."""
 
 
-class Plan(NamedTuple):
-    """The size of the weight model, and how it is trained.
+class Style(NamedTuple):
+    """How networks differ that are trained on the same rows.
 
+    name: Of the sort of members that they are.
+    guess: Whether half of the units follow a straight-line guess, equation (29).
+    hats: Whether hats of the values are read.
+    activation: Of the hidden units; see `nits.weights.activations`.
+    pnn: Hidden layers of each column's PNN.
+    """
+
+    name: str
+    guess: bool
+    hats: bool
+    activation: str
+    pnn: tuple[int, ...]
+    dropout: float
+    weight_decay: float
+    whiten: bool = False
+
+
+FEW_STYLES = (
+    Style("guided networks", True, True, "silu", (8,), 0.1, 0.1),
+    Style("networks", False, True, "silu", (8,), 0.1, 0.1),
+    Style("guided networks without hats", True, False, "silu", (8,), 0.1, 0.2),
+)
+"""Of tables with fewer rows than `SOME`: which is ahead differs from table to table."""
+
+SOME_STYLES = (
+    Style("guided networks", True, True, "relu", (32,), 0.3, 1e-5),
+    Style("networks", False, True, "relu", (32,), 0.3, 1e-5),
+)
+
+MANY_STYLES = (Style("guided networks", True, True, "relu", (32,), 0.1, 1e-5),)
+
+
+class Plan(NamedTuple):
+    """The sizes of the networks, and how they are trained.
+
+    members: How many networks there are, of all styles together.
     hidden, blocks: Width and depth.
     codes: Codes of each column that its PNN weights are made from; None for the hidden units.
     knots: Hats per column.
     steps: The budget, unless the user names one.
     """
 
+    members: int
+    styles: tuple[Style, ...]
     hidden: int
     blocks: int
     codes: int | None
     knots: int
-    dropout: float
     batch_size: int
     learning_rate: float
     optimizer: Optimizer
     steps: int
+
+    def overruled(self, named: Mapping[str, Any], style: Mapping[str, Any]) -> Plan:
+        """Returns the plan with values that are not None in place of its own, and of its styles."""
+        own = {name: value for name, value in style.items() if value is not None}
+        styles = tuple(each._replace(**own) for each in self.styles)
+        if styles[0].whiten:
+            styles = styles[:1]
+        kept = {name: value for name, value in named.items() if value is not None}
+        return self._replace(styles=styles, **kept)
 
 
 def plan(rows: int, columns: int) -> Plan:
     """Returns the plan for a table with these numbers of rows and columns."""
     hidden = next((width for limit, width in SIZES if rows <= limit), LARGEST)
     batch = 1024 if rows >= MANY else min(256, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
-    epochs = 60 if rows >= SOME else 120  # few rows: a look at validation stops training before
+    # A look at validation stops training before.
+    epochs = 60 if rows >= SOME else 120 if rows > FEW else 300
     free = SOME <= rows < MANY
     return Plan(
+        members=2 if rows >= MANY else 4 if rows >= SOME else 9,
+        styles=MANY_STYLES if rows >= MANY else SOME_STYLES if rows >= SOME else FEW_STYLES,
         hidden=max(hidden, columns),
         blocks=2,
         codes=next((codes for limit, codes in CODES if columns < limit), FEWEST_CODES),
         knots=32 if rows >= MANY else 4 if columns >= WIDE else 8,
-        dropout=0.1 if rows >= MANY else 0.3,
         batch_size=batch,
         learning_rate=3e-3 if rows >= MANY else 2e-3 if free else 5e-3,
         optimizer=ScheduleFree() if free else AdamW(),

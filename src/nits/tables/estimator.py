@@ -20,11 +20,15 @@ from nits.model.reading import Reading
 from nits.tables import defaults, members, orders, room, sampling, schema, told, zones
 from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
+from nits.tables.networks import Sketch
 from nits.tables.schema import Kinds, Supports
 from nits.tables.validate import checked_frame, checked_levels, checked_weight, told_of
 from nits.training.rows import Rows
 
 SCORED_AT_ONCE = 8192
+
+READ_BY = (1,)
+"""The PNN of a column that is given, of which only the features are read."""
 
 
 class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,14 +43,16 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     support: Column → (low, high): what lies beyond is impossible.
     pool_below: Categories in fewer rows than this are modelled as one; none by default.
     context: Columns that are given and not modelled.
-    members: How many networks are trained, each on other rows and from another seed; the model is
-        their mixture, which is an exact density, too.
+    members: How many networks are trained, on several folds and of several styles; the model is
+        their mixture with a linear and an independent one, which is an exact density, too, with
+        weights by the likelihood of held-out rows. By default it depends on the table's size, and
+        is 1, a lone network, if `max_steps` is named.
     order: The modelled columns in the order in which they are modelled, by default that of
         the table; or "greedy": each next column is the one that those before it predict best.
     hidden, blocks, dropout, learning_rate: Width, depth, dropout and learning rate of the weight
         model; by default they depend on the table's size.
-    pnn: Hidden layers of each column's PNN. One layer of 32 was ahead of the paper's 16 × 16, which
-        heads have by default, on all tables searched (docs/recipe.md), with a third of the weights.
+    pnn: Hidden layers of each column's PNN; by default one layer, wider for more rows, which was
+        ahead of the paper's 16 × 16 on all tables searched (docs/recipe.md).
     whiten: Whether to model the residuals of each column's linear regression on the columns before
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
@@ -62,12 +68,12 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         support: Supports = None,
         pool_below: int = 0,
         context: Sequence[str | int] | None = None,
-        members: int = 1,
+        members: int | None = None,
         order: Sequence[str | int] | str | None = None,
         hidden: int | None = None,
         blocks: int | None = None,
         dropout: float | None = None,
-        pnn: tuple[int, ...] = (32,),
+        pnn: tuple[int, ...] | None = None,
         whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,
@@ -96,19 +102,19 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NITSDensity:
         """Learns the density of the rows of X: a DataFrame, Arrow table, array, or file's path."""
-        checks.positive("members", self.members)
+        if self.members is not None:
+            checks.positive("members", self.members)
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._refuse_too_wide(frame)
         self._decide(frame)
-        plan = defaults.plan(len(frame), len(self.schema_.columns))
-        self.knots_ = plan.knots
+        plan = self._plan(len(frame), len(self.schema_.columns))
         numbers, units = self.schema_.numbers(frame)
         given = self._given(frame)
         del frame  # copies of the table's columns: training needs the memory
         self.order_ = orders.positions(self.order, self.schema_.names, numbers)
-        self._read(given)
+        self._read(given, plan.knots)
         rows = Rows(
             torch.from_numpy(numbers),
             given if self.context_reading_ is not None else None,
@@ -116,18 +122,27 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             read=None if self.context_reading_ is None else self.context_reading_.of_rows,
         )
         found = members.learned(self, rows, units, plan, seed)
-        self.model_ = members.mixed(found)
-        self.history_ = members.history(found)
-        self.held_out_ = members.held_out(found)
+        self.model_, self.members_, self.history_ = found.density, found.members, found.history
+        self.held_out_, self.held_out_error_ = found.held_out, found.error
         return self
+
+    def _plan(self, rows: int, columns: int) -> defaults.Plan:
+        """Returns the plan for a table, with what the user has named in place of the defaults."""
+        alone = 1 if self.max_steps is not None else None
+        named = {
+            "members": self.members or alone,
+            "hidden": self.hidden,
+            "blocks": self.blocks,
+            "learning_rate": self.learning_rate,
+        }
+        style = {"pnn": self.pnn, "dropout": self.dropout, "whiten": self.whiten or None}
+        return defaults.plan(rows, columns).overruled(named, style)
 
     def _refuse_too_wide(self, frame: Frame) -> None:
         """Refuses a table whose network does not fit into memory, before anything is decided."""
         context = orders.names_of(self.context, list(frame.columns))
-        plan = defaults.plan(len(frame), len(frame.columns) - len(context))
-        if self.hidden is not None:
-            plan = plan._replace(hidden=self.hidden)
-        room.refuse_too_wide(frame, context, tuple(self.pnn), plan)
+        plan = self._plan(len(frame), len(frame.columns) - len(context))
+        room.refuse_too_wide(frame, context, plan)
 
     def _decide(self, frame: Frame) -> None:
         """Decides what each column is; sets `schema_`, `context_schema_` and `idle_`."""
@@ -137,7 +152,9 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if self.whiten:
             decided, self.idle_ = schema.unlimited(frame, self.support)
         else:
-            decided, self.idle_ = schema.infer(frame, self.kinds, self.support, self.pool_below)
+            decided, self.idle_ = schema.infer(
+                frame, self.kinds, self.support, self.pool_below, context
+            )
         self.columns_ = list(frame.columns)
         self.names_ = [name for name in frame.columns if name not in context]
         self.schema_ = decided.select([name for name in decided.names if name not in context])
@@ -151,19 +168,19 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             lines = told.lines(self.schema_, self.context_schema_, self.idle_)
             print(*lines, sep="\n", file=stderr)
 
-    def _read(self, given: torch.Tensor) -> None:
+    def _read(self, given: torch.Tensor, knots: int) -> None:
         """Sets up what the networks read of the columns that are given."""
-        columns = self.context_schema_.columns
-        read = [column.head(tuple(self.pnn), self.knots_) for column in columns]
+        read = [column.head(READ_BY, knots) for column in self.context_schema_.columns]
         self.context_reading_ = Reading(read) if read else None
         if self.context_reading_ is not None:
             self.context_reading_.start_at(given.t())
 
     @property
-    def context_width(self) -> int:
-        """The number of features that the networks read of the columns that are given."""
+    def sketch_(self) -> Sketch:
+        """What a network of this table is built from."""
         reading = self.context_reading_
-        return 0 if reading is None else sum(head.inputs for head in reading.heads)
+        given = () if reading is None else reading.heads
+        return Sketch(self.schema_.columns, given, self.order_)
 
     def _given(self, frame: Frame) -> torch.Tensor:
         """Returns the numbers of the columns that are given."""

@@ -1,8 +1,8 @@
-"""The mean of a column given each row, by a quadrature of the model's cdf that zooms in.
+"""The mean of a column given each row, by a quadrature of the model's cdf that looks closer.
 
 With the mass between neighbouring edges of the numbers' range, and the value in the middle of each
 cell, a sum over cells is the mean. A conditional distribution may be far narrower than the column,
-so each row's edges are laid again, three times, where nearly all of its mass is.
+or partly so: at each further look, more edges are laid at quantiles of what was seen so far.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import torch
 
 from nits.tables.columns.column import LOWER, UPPER, Numbers
 from nits.tables.columns.numeric import Numeric
 
 CELLS = 64
-"""Cells of a row's range at each look."""
+"""Cells of a row's range at the first look, and new edges at each further one."""
 
 LISTED = 1024
 """Discrete columns of at most so many values are summed one by one."""
 
 LOOKS = 3
-ASIDE = 1e-3
-"""Share of a row's mass that is left in coarser cells at each look."""
 
 BEYOND = 512
 """Quantiles whose mean is that of a tail."""
@@ -57,24 +56,31 @@ def mean(column: Numeric, cdf: Cdf, rows: int) -> Numbers:
 
 def _zoomed(cdf: Cdf, low: Numbers, high: Numbers, column: Numeric) -> tuple[Numbers, Numbers]:
     """Returns sums of values times masses, and of masses, between each row's ends."""
-    sums, total = np.zeros(len(low)), np.zeros(len(low))
-    for look in range(LOOKS):
-        edges = low + (high - low) * np.linspace(0, 1, CELLS + 1)[:, None]
-        below = cdf(edges)
-        mass = np.diff(below, axis=0)
-        values = column.amount((edges[1:] + edges[:-1]) / 2)
-        if look == LOOKS - 1:
-            return sums + (mass * values).sum(0), total + mass.sum(0)
-        spare = ASIDE * (below[-1] - below[0])
-        first = (below <= below[0] + spare).sum(0) - 1
-        last = CELLS - ((below >= below[-1] - spare).sum(0) - 1)
-        last = np.maximum(last, first + 1)
-        at = np.arange(CELLS)[:, None]
-        outside = mass * ((at < first) | (at >= last))
-        sums, total = sums + (outside * values).sum(0), total + outside.sum(0)
-        rows = np.arange(len(low))
-        low, high = edges[first, rows], edges[last, rows]
-    return sums, total
+    edges = low + (high - low) * np.linspace(0, 1, CELLS + 1)[:, None]
+    below = np.maximum.accumulate(cdf(edges))
+    for _ in range(LOOKS - 1):
+        new = _quantiles(edges, below)
+        edges = np.concatenate([edges, new])
+        order = np.argsort(edges, axis=0, kind="stable")
+        below = np.take_along_axis(np.concatenate([below, cdf(new)]), order, 0)
+        edges, below = np.take_along_axis(edges, order, 0), np.maximum.accumulate(below)
+    mass = np.diff(below, axis=0)
+    values = column.amount((edges[1:] + edges[:-1]) / 2)
+    return (mass * values).sum(0), mass.sum(0)
+
+
+def _quantiles(edges: Numbers, below: Numbers) -> Numbers:
+    """Returns points at even levels of each row's mass, linear between edges, shape (CELLS, N)."""
+    share = (np.arange(CELLS) + 0.5) / CELLS
+    levels = below[0] + (below[-1] - below[0]) * share[:, None]
+    sought = torch.searchsorted(
+        torch.from_numpy(below.T.copy()), torch.from_numpy(levels.T.copy()), right=True
+    )
+    after = np.clip(sought.numpy().T, 1, len(edges) - 1)
+    first, last = (np.take_along_axis(edges, at, 0) for at in (after - 1, after))
+    start, stop = (np.take_along_axis(below, at, 0) for at in (after - 1, after))
+    rise = np.where(stop > start, stop - start, 1.0)
+    return np.asarray(first + (last - first) * np.clip((levels - start) / rise, 0, 1))
 
 
 def _spikes(column: Numeric, cdf: Cdf, rows: int) -> tuple[Numbers, Numbers]:

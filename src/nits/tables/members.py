@@ -1,7 +1,8 @@
-"""The networks of a model: each trained on other rows and from another seed, then mixed.
+"""The members of a model: networks of several styles on several folds, and simple densities.
 
-Every member holds out rows of its own, by which it is stopped, so together they learn from all of
-them, and what the members say of the rows that they held out is an honest figure.
+Each network holds out the rows of its fold, by which it is stopped; networks of all styles share a
+fold. Simple densities are fitted to the same rows. What all of them say of rows that they did not
+learn from gives them their weights in the mixture, equation (30), and is an honest figure.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from numpy.typing import NDArray
 
 from nits.engines.local import Local, available
 from nits.model.density import Density
-from nits.model.joint import NITS
 from nits.model.mixture import Mixture
-from nits.model.whitened import Whitened
+from nits.tables import networks, stacking
 from nits.tables.defaults import Plan
+from nits.tables.networks import Sketch
 from nits.training.fit import fit as train
+from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows, parted
@@ -33,67 +35,92 @@ STEP_SECONDS, WEIGHT_SECONDS = 3e-3, 15e-9
 WORTH_PROCESSES = 10.0
 """Seconds of training from which processes are started, which takes about 3 seconds."""
 
-
-class Member(NamedTuple):
-    """One network.
-
-    density, history: What it learned, and how.
-    held_out: Mean log-density of the rows that it held out, in the table's units; None without any.
-    weight: The weight of those rows.
-    """
-
-    density: Density
-    history: dict[str, Any]
-    held_out: float | None
-    weight: float
+SIMPLE_PNN = (32,)
+"""Units of the PNNs of simple members."""
 
 
 class Task(NamedTuple):
-    """What one network needs to train, here or in another process.
+    """What one member needs to learn, here or in another process.
 
+    sort: Members of one sort, on different folds, share a weight.
+    about: Its PNNs and hats, for a file.
     rows: All rows, the same for every member.
     fitted, held_out: Which of them it learns from, and which stop it.
+    recipe: How it is trained; None for a density that is only started from the rows.
     """
 
     density: Density
+    sort: str
+    about: dict[str, Any]
+    fold: int
     rows: Rows
     fitted: torch.Tensor
     held_out: torch.Tensor
-    recipe: Recipe
+    recipe: Recipe | None
     max_steps: int | None
     max_minutes: float | None
     seed: int
 
 
+class Learned(NamedTuple):
+    """What became of a task.
+
+    density, history: What it learned, and how; no history of a simple member.
+    scores: Log-densities of the rows that it held out.
+    """
+
+    density: Density
+    history: dict[str, Any] | None
+    scores: NDArray[np.float64]
+
+
+class Model(NamedTuple):
+    """A density, and what there is to say about it.
+
+    members: Of each member its sort, its weight, its PNNs and hats, as a file describes it.
+    history: How the first network was trained, and in it how the others were.
+    held_out, error: Mean log-density of rows that were held out, in the table's units, and the
+        standard error of it; None without such rows.
+    """
+
+    density: Density
+    members: list[dict[str, Any]]
+    history: dict[str, Any]
+    held_out: float | None
+    error: float | None
+
+
 def learned(
     estimator: NITSDensity, rows: Rows, units: NDArray[np.float64], plan: Plan, seed: int
-) -> list[Member]:
-    """Returns the members, all of them but those that an interrupt came before.
+) -> Model:
+    """Returns the mixture of all members but those that an interrupt came before.
 
     units: What to add to the log-density of each row to have it in the table's units.
     """
-    tasks = _tasks(estimator, rows, plan, seed)
+    sketch = estimator.sketch_
+    trained_ones = _networks(estimator, sketch, rows, plan, seed)
+    tasks = [*trained_ones, *_simple(sketch, trained_ones)]
     workers = _workers(tasks)
-    waves = math.ceil(len(tasks) / workers)
-    tasks = [task._replace(max_minutes=_share(task.max_minutes, waves)) for task in tasks]
-    results = Local(workers).run(trained, tasks, progress=estimator.verbose)
-    found = []
-    for task, result in zip(tasks, results, strict=True):
-        if result is not None:
-            kept = rows.view(task.held_out)
-            figure = _in_units(result[1], kept, units[task.held_out.numpy()])
-            found.append(Member(*result, figure, _weight(kept)))
-    if not found:
+    waves = math.ceil(len(trained_ones) / workers)
+    if (minutes := estimator.max_minutes) is not None:
+        tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
+    results = Local(workers).run(taught, tasks, progress=estimator.verbose)
+    pairs = zip(tasks, results, strict=True)
+    done = [(task, result) for task, result in pairs if result is not None]
+    if not any(result.history for _, result in done):
         raise KeyboardInterrupt
-    return found
+    return _mixed(sketch, rows, units, done)
 
 
-def trained(task: Task, reporter: Reporter) -> tuple[Density, dict[str, Any]]:
-    """Trains a network, and returns it with its history."""
-    kept = task.rows.view(task.held_out)
+def taught(task: Task, reporter: Reporter) -> Learned:
+    """Trains a network, or starts a simple density from the rows."""
+    fitted, kept = task.rows.view(task.fitted), task.rows.view(task.held_out)
+    if task.recipe is None:
+        start_from_data(task.density, fitted)
+        return Learned(task.density.eval(), None, _scores(task.density, kept))
     history = train(
         task.density,
-        task.rows.view(task.fitted),
+        fitted,
         validation=kept if len(kept) else 0.0,
         recipe=task.recipe,
         max_steps=task.max_steps,
@@ -101,72 +128,154 @@ def trained(task: Task, reporter: Reporter) -> tuple[Density, dict[str, Any]]:
         seed=task.seed,
         progress=reporter,
     )
-    return task.density, history.to_dict()
+    return Learned(task.density, history.to_dict(), _scores(task.density, kept))
 
 
-def mixed(members: list[Member]) -> Density:
-    """Returns the mixture of the members, or the only one."""
-    first, *others = members
-    return Mixture([member.density for member in members]) if others else first.density
+def _scores(density: Density, rows: Rows) -> NDArray[np.float64]:
+    with torch.no_grad():
+        batches = rows.batches(SCORED_AT_ONCE, density.like)
+        parts = [density.log_prob(batch.x, batch.context).double() for batch in batches]
+    return torch.cat(parts).cpu().numpy() if parts else np.empty(0)
 
 
-def history(members: list[Member]) -> dict[str, Any]:
-    """Returns the training history of the first member, and those of the others in it."""
-    first, *others = members
-    return {**first.history, "others": [member.history for member in others]}
+def _mixed(
+    sketch: Sketch,
+    rows: Rows,
+    units: NDArray[np.float64],
+    done: list[tuple[Task, Learned]],
+) -> Model:
+    """Returns the mixture of members, weighted by what they say of rows that they held out."""
+    sorts = list(dict.fromkeys(task.sort for task, _ in done))
+    index, scores = _table(done, sorts)
+    weight = rows.view(index).weights
+    row_weight = None if weight is None else weight.double().numpy()
+    shares = dict(zip(sorts, stacking.weights(scores, row_weight), strict=True))
+    parts = []
+    for task, result in done:
+        if result.history is None or not shares[task.sort]:
+            continue
+        alike = sum(other.sort == task.sort for other, _ in done)
+        parts.append((result.density, task, shares[task.sort] / alike))
+    for sort in (networks.LINEAR, networks.INDEPENDENT):
+        if shares.get(sort):
+            task = next(task for task, _ in done if task.sort == sort)
+            density = networks.simple(sketch, sort, SIMPLE_PNN)
+            start_from_data(density, rows)
+            parts.append((density.eval(), task, shares[sort]))
+    said = stacking.mixed(scores, np.array(list(shares.values()))) + units[index.numpy()]
+    weights = [float(share) for *_, share in parts]
+    density = Mixture([part[0] for part in parts], weights) if len(parts) > 1 else parts[0][0]
+    members = [
+        {"sort": task.sort, "weight": share, **task.about}
+        for (_, task, _), share in zip(parts, weights, strict=True)
+    ]
+    return Model(density.eval(), members, _history(done), *_figures(said, row_weight))
 
 
-def held_out(members: list[Member]) -> float | None:
-    """Returns the mean log-density of held-out rows, each under the member that held it out."""
-    known = [member for member in members if member.held_out is not None]
-    if not known:
-        return None
-    weights = [member.weight for member in known]
-    return float(np.average([member.held_out for member in known], weights=weights))
+def _table(
+    done: list[tuple[Task, Learned]], sorts: list[str]
+) -> tuple[torch.Tensor, NDArray[np.float64]]:
+    """Returns the rows that all sorts held out, and their scores under each, shape (N, S)."""
+    found: dict[int, dict[str, NDArray[np.float64]]] = {}
+    rows: dict[int, torch.Tensor] = {}
+    for task, result in done:
+        found.setdefault(task.fold, {})[task.sort] = result.scores
+        rows[task.fold] = task.held_out
+    whole = [fold for fold, by_sort in found.items() if len(by_sort) == len(sorts)]
+    if not whole:
+        return torch.empty(0, dtype=torch.long), np.empty((0, len(sorts)))
+    columns = [np.concatenate([found[fold][sort] for fold in whole]) for sort in sorts]
+    return torch.cat([rows[fold] for fold in whole]), np.stack(columns, 1)
 
 
-def folds(count: int, estimator: NITSDensity, seed: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Returns the rows that each member learns from, and those that it holds out.
+def _history(done: list[tuple[Task, Learned]]) -> dict[str, Any]:
+    """Returns the training history of the first network, and those of the others in it."""
+    first, *others = (result.history for _, result in done if result.history is not None)
+    return {**first, "others": others}
 
-    No row is held out by two members, if there are rows enough.
+
+def _figures(
+    said: NDArray[np.float64], weight: NDArray[np.float64] | None
+) -> tuple[float | None, float | None]:
+    """Returns the mean of held-out rows, and its standard error."""
+    if not len(said):
+        return None, None
+    share = np.full(len(said), 1 / len(said)) if weight is None else weight / weight.sum()
+    mean = float(share @ said)
+    return mean, float(np.sqrt(np.sum((share * (said - mean)) ** 2)))
+
+
+def folds(
+    count: int, number: int, fraction: float, seed: int
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Returns the rows that networks of each fold learn from, and those that they hold out.
+
+    No row is in two folds, if there are rows enough.
     """
-    fraction, members = estimator.validation_fraction, estimator.members
-    if members == 1:
-        return [parted(count, fraction, seed)]
-    size = int(count * min(fraction, 1 / members))
+    lone = parted(count, fraction, seed)
+    if number == 1:
+        return [lone]
+    size = int(count * min(fraction, 1 / number))
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
     if size < 1 or count - size < 2:
-        return [(torch.arange(count), torch.arange(0))] * members
-    cuts = [(k * size, (k + 1) * size) for k in range(members)]
+        return [(torch.arange(count), torch.arange(0))] * number
+    cuts = [(k * size, (k + 1) * size) for k in range(number)]
     return [(torch.cat([order[:a], order[b:]]), order[a:b]) for a, b in cuts]
 
 
-def _built(estimator: NITSDensity, plan: Plan, seed: int) -> Density:
-    """Returns a network with initial weights."""
-    density = NITS.mlp(
-        [column.head(tuple(estimator.pnn), plan.knots) for column in estimator.schema_.columns],
-        hidden=estimator.hidden or plan.hidden,
-        blocks=plan.blocks if estimator.blocks is None else estimator.blocks,
-        dropout=plan.dropout if estimator.dropout is None else estimator.dropout,
-        context=estimator.context_width,
-        order=estimator.order_,
-        codes=plan.codes,
-        generator=seed,
-    )
-    return Whitened(density) if estimator.whiten else density
-
-
-def _tasks(estimator: NITSDensity, rows: Rows, plan: Plan, seed: int) -> list[Task]:
-    recipe = Recipe(
-        batch_size=plan.batch_size,
-        learning_rate=estimator.learning_rate or plan.learning_rate,
-        optimizer=plan.optimizer,
+def _networks(
+    estimator: NITSDensity, sketch: Sketch, rows: Rows, plan: Plan, seed: int
+) -> list[Task]:
+    """Returns the networks to train: all styles on the first fold, then on the next."""
+    styles = plan.styles[: plan.members]
+    parts = folds(
+        len(rows), math.ceil(plan.members / len(styles)), estimator.validation_fraction, seed
     )
     minutes = estimator.max_minutes
     steps = estimator.max_steps if estimator.max_steps or minutes else plan.steps
+    tasks = []
+    for k in range(plan.members):
+        fold, style = k // len(styles), styles[k % len(styles)]
+        about = {
+            "pnn": list(style.pnn),
+            "knots": plan.knots if style.hats else 0,
+            "whiten": style.whiten,
+        }
+        recipe = Recipe(
+            batch_size=plan.batch_size,
+            learning_rate=plan.learning_rate,
+            weight_decay=style.weight_decay,
+            optimizer=plan.optimizer,
+        )
+        tasks.append(
+            Task(
+                networks.network(sketch, style, plan, seed + k),
+                style.name,
+                about,
+                fold,
+                rows,
+                *parts[fold],
+                recipe,
+                steps,
+                minutes,
+                seed + k,
+            )
+        )
+    return tasks
+
+
+def _simple(sketch: Sketch, trained_ones: list[Task]) -> list[Task]:
+    """Returns simple members for the folds of networks; none beside a lone network."""
+    if len(trained_ones) == 1:
+        return []
+    by_fold = {task.fold: task for task in trained_ones}
+    about = {"pnn": list(SIMPLE_PNN), "knots": 0, "whiten": False}
     return [
-        Task(_built(estimator, plan, seed + k), rows, *parts, recipe, steps, minutes, seed + k)
-        for k, parts in enumerate(folds(len(rows), estimator, seed))
+        task._replace(
+            density=networks.simple(sketch, sort, SIMPLE_PNN), sort=sort, about=about, recipe=None
+        )
+        for task in by_fold.values()
+        for sort in (networks.LINEAR, networks.INDEPENDENT)
     ]
 
 
@@ -181,24 +290,9 @@ def _workers(tasks: list[Task]) -> int:
 
 def _seconds(task: Task) -> float:
     """Returns about how long training takes on one core."""
+    if task.recipe is None:
+        return 0.0
     minutes = math.inf if task.max_minutes is None else task.max_minutes
     steps = math.inf if task.max_steps is None else task.max_steps
     weights = min(task.recipe.batch_size, len(task.rows)) * task.density.weights_per_row
     return min(60 * minutes, steps * (STEP_SECONDS + WEIGHT_SECONDS * weights))
-
-
-def _share(minutes: float | None, waves: int) -> float | None:
-    """Returns the time for one member, if so many train one after another."""
-    return None if minutes is None else minutes / waves
-
-
-def _in_units(history: dict[str, Any], kept: Rows, units: NDArray[np.float64]) -> float | None:
-    """Returns the mean log-density of held-out rows in the table's units, weighted if they are."""
-    if not len(kept):
-        return None
-    weight = None if kept.weights is None else kept.weights.double().numpy()
-    return float(history["final_validation"] + np.average(units, weights=weight))
-
-
-def _weight(kept: Rows) -> float:
-    return float(len(kept)) if kept.weights is None else float(kept.weights.sum())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,11 @@ import numpy as np
 from torch import Tensor
 
 import nits
-from nits.heads import Head
 from nits.model import storage
-from nits.model.density import Density
-from nits.model.joint import NITS
 from nits.model.mixture import Mixture
 from nits.model.reading import Reading
-from nits.model.whitened import Whitened
-from nits.tables import schema
-from nits.tables.estimator import NITSDensity
+from nits.tables import networks, schema
+from nits.tables.estimator import READ_BY, NITSDensity
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
 
@@ -39,9 +35,8 @@ def save(estimator: Any, path: str | Path) -> None:
 def description(estimator: Any) -> dict[str, Any]:
     """Returns what a file holds besides tensors: parameters, schema, sizes, training history."""
     model = estimator.model_
-    first = model.members[0] if isinstance(model, Mixture) else model
-    density: Any = first.density if isinstance(first, Whitened) else first
-    weights = density.weights
+    parts = model.members if isinstance(model, Mixture) else [model]
+    pairs = zip(parts, estimator.members_, strict=True)
     return {
         "nits": nits.__version__,
         "parameters": _parameters(estimator),
@@ -51,18 +46,13 @@ def description(estimator: Any) -> dict[str, Any]:
         "names": estimator.names_,
         "features": _features(estimator),
         "model": {
-            "hidden": len(weights.ranks),
-            "blocks": len(weights.inner) // 2,
-            "dropout": weights.dropout,
-            "codes": weights.sizes()["codes"],
             "order": model.order.tolist(),
-            "pnn": list(estimator.pnn),
-            "whiten": isinstance(first, Whitened),
-            "members": len(model.members) if isinstance(model, Mixture) else 1,
-            "knots": estimator.knots_,
+            "knots": [head.knots for head in estimator.sketch_.given],
+            "members": [networks.described(*pair) for pair in pairs],
         },
         "training": estimator.history_,
         "held_out": estimator.held_out_,
+        "held_out_error": estimator.held_out_error_,
     }
 
 
@@ -98,9 +88,9 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     estimator.context_schema_ = Schema.from_dict(about["context"])
     estimator.idle_ = Idle.from_dict(about.get("idle", []))
     estimator.names_ = about.get("names", estimator.schema_.names)
-    estimator.knots_ = about["model"]["knots"]
     estimator.history_ = about["training"]
     estimator.held_out_ = about["held_out"]
+    estimator.held_out_error_ = about.get("held_out_error")
     estimator.n_features_in_ = about["features"]["count"]
     if about["features"]["names"] is not None:
         estimator.feature_names_in_ = np.array(about["features"]["names"], dtype=object)
@@ -109,15 +99,21 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
 
 
 def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, Any]) -> None:
-    pnn = tuple(shape["pnn"])
-    knots = shape["knots"]
-    read = [column.head(pnn, knots) for column in estimator.context_schema_.columns]
+    columns = estimator.context_schema_.columns
+    same = isinstance(shape["knots"], int)  # before version 0.3
+    knots = [shape["knots"]] * len(columns) if same else shape["knots"]
+    read = [column.head(READ_BY, count) for column, count in zip(columns, knots, strict=True)]
     estimator.context_reading_ = Reading(read) if read else None
     if estimator.context_reading_ is not None and "context.knots" in tensors:
         estimator.context_reading_.knots.copy_(tensors["context.knots"])
-    densities = [_density(estimator, shape, read) for _ in range(shape.get("members", 1))]
     estimator.order_ = shape["order"]
-    estimator.model_ = Mixture(densities) if len(densities) > 1 else densities[0]
+    sketch = estimator.sketch_
+    members = _alike(shape, sketch.context) if same else shape["members"]
+    parts = [networks.rebuilt(sketch, about) for about in members]
+    estimator.members_ = [
+        {name: value for name, value in about.items() if name != "weights"} for about in members
+    ]
+    estimator.model_ = Mixture(parts) if len(parts) > 1 else parts[0]
     state = {
         name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")
     }
@@ -125,21 +121,20 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     estimator.model_.eval()
 
 
-def _density(estimator: Any, shape: dict[str, Any], read: Sequence[Head]) -> Density:
-    """Returns one network with initial weights."""
-    pnn = tuple(shape["pnn"])
-    knots = shape["knots"]
-    density = NITS.mlp(
-        [column.head(pnn, knots) for column in estimator.schema_.columns],
-        hidden=shape["hidden"],
-        blocks=shape["blocks"],
-        dropout=shape["dropout"],
-        codes=shape.get("codes"),
-        context=sum(head.inputs for head in read),
-        order=shape["order"],
-        generator=0,
-    )
-    return Whitened(density) if shape.get("whiten") else density
+def _alike(shape: dict[str, Any], context: int) -> list[dict[str, Any]]:
+    """Returns the members of a file before version 0.3, which were networks of one style."""
+    count = shape.get("members", 1)
+    sizes = {name: shape[name] for name in ("hidden", "blocks", "dropout")}
+    weights = {"kind": "masked_mlp", "context": context, "activation": "relu", **sizes}
+    about = {
+        "sort": "networks",
+        "weight": 1 / count,
+        "pnn": shape["pnn"],
+        "knots": shape["knots"],
+        "whiten": bool(shape.get("whiten")),
+        "weights": weights,
+    }
+    return [about] * count
 
 
 def _ends(low: float | None, high: float | None) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nits.heads import Continuous
+from nits.pnn.plain import parameters
 from nits.tables.defaults import Plan
 from nits.tables.frames import Frame, Values
 
@@ -23,8 +24,8 @@ GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux tells a container how much memory it may use."""
 
 
-def refuse_too_wide(frame: Frame, context: Sequence[str], pnn: tuple[int, ...], plan: Plan) -> None:
-    """Refuses a table whose network does not fit into memory.
+def refuse_too_wide(frame: Frame, context: Sequence[str], plan: Plan) -> None:
+    """Refuses a table whose networks do not fit into memory.
 
     context: Columns that are given, not modelled.
     plan: Its sizes; it is at least as wide as there are columns that vary.
@@ -32,11 +33,11 @@ def refuse_too_wide(frame: Frame, context: Sequence[str], pnn: tuple[int, ...], 
     memory = available()
     given = set(context)
     modelled = [values for name, values in frame.columns.items() if name not in given]
-    if memory is None or needed(len(modelled), pnn, plan) <= memory:
+    if memory is None or needed(len(modelled), plan) <= memory:
         return
     count = sum(map(_varies, modelled))
     sized = plan._replace(hidden=min(plan.hidden, max(count, 1)))
-    if (bytes_ := needed(count, pnn, sized)) > memory:
+    if (bytes_ := needed(count, sized)) > memory:
         raise ValueError(
             f"a network of {count} columns must fit into memory, but needs about "
             f"{bytes_ / 2**30:.0f} GB, and there are {memory / 2**30:.0f}; leave columns out, or "
@@ -44,8 +45,9 @@ def refuse_too_wide(frame: Frame, context: Sequence[str], pnn: tuple[int, ...], 
         )
 
 
-def needed(columns: int, pnn: tuple[int, ...], plan: Plan) -> int:
-    """Returns about how many bytes the training of a network takes."""
+def needed(columns: int, plan: Plan) -> int:
+    """Returns about how many bytes the training of the largest network takes, and its lines."""
+    pnn = max((style.pnn for style in plan.styles), key=parameters)
     head = Continuous(hidden=pnn, knots=plan.knots)
     hidden, outputs = plan.hidden, columns * head.weights
     read = hidden * columns * head.inputs + 2 * plan.blocks * hidden**2
@@ -53,7 +55,7 @@ def needed(columns: int, pnn: tuple[int, ...], plan: Plan) -> int:
         last = outputs * hidden
     else:
         last = columns * plan.codes * hidden + outputs * plan.codes
-    return FLOAT * (COPIES * (read + last) + PASSES * plan.batch_size * outputs)
+    return FLOAT * (COPIES * (read + last) + PASSES * (plan.batch_size * outputs + columns**2))
 
 
 def available() -> int | None:

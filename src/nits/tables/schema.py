@@ -166,6 +166,7 @@ def infer(
     kinds: Kinds = None,
     support: Supports = None,
     pool_below: int = 0,
+    given: Sequence[str] = (),
 ) -> tuple[Schema, Idle]:
     """Returns what each column is, and the columns that hold nothing to model.
 
@@ -173,12 +174,16 @@ def infer(
         all columns of numbers.
     support: (low, high) by name or position; either may be infinite.
     pool_below: Categories in fewer rows than this are modelled as one.
+    given: Columns that are read and not modelled. Numbers among them are read as amounts, however
+        they would be modelled, unless the user has named a kind.
     """
     names = list(frame.columns)
     wanted, limits = _wanted(kinds, frame), by_name(support, names)
     for ends in limits.values():
         checks.ends(*ends)
     idle = Idle.of(frame, [*wanted, *limits] if not isinstance(kinds, str) else [*limits])
+    amounts = [name for name in given if frame.columns[name].array.dtype.kind in "iuf"]
+    wanted = {**dict.fromkeys(amounts, "continuous"), **wanted}
     found = [
         build.column(name, values, wanted.get(name), limits.get(name), pool_below)
         for name, values in frame.columns.items()

@@ -48,9 +48,13 @@ class AdamW(Optimizer):
     def build(
         self, parameters: Parameters, averages: Parameters, *, rate: float, weight_decay: float
     ) -> torch.optim.Optimizer:
-        """Returns torch's AdamW, in one kernel where the device has one."""
+        """Returns torch's AdamW, in one kernel where the device has one; only matrices decay."""
         fused = parameters[0].device.type in ("cpu", "cuda")
-        return torch.optim.AdamW(parameters, lr=rate, weight_decay=weight_decay, fused=fused)
+        groups = [
+            {"params": [p for p in parameters if p.dim() > 1], "weight_decay": weight_decay},
+            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+        ]
+        return torch.optim.AdamW([g for g in groups if g["params"]], lr=rate, fused=fused)
 
     def move_average(self, averages: Parameters, parameters: Parameters, decay: float) -> None:
         """Sets the averages to decay · averages + (1 − decay) · parameters."""

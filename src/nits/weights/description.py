@@ -19,7 +19,14 @@ from nits.weights.weight_model import WeightModel
 def described(weights: WeightModel) -> dict[str, Any]:
     """Returns the kind of a weight model and its sizes."""
     if isinstance(weights, Guided):
-        return {"kind": "guided", "model": described(weights.model)}
+        inner = described(weights.model)
+        return {
+            "kind": "guided",
+            "context": weights.context,
+            "straight": weights.straight,
+            "heard": weights.heard,
+            "model": inner,
+        }
     if isinstance(weights, Independent):
         return {"kind": "independent", "context": weights.context}
     if isinstance(weights, MaskedMLP):
@@ -40,7 +47,8 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
     inputs = [head.inputs for head in heads]
     outputs = [head.weights for head in heads]
     if about["kind"] == "guided":
-        return Guided(weights_of(about["model"], heads), heads)
+        inner = weights_of(about["model"], heads)
+        return Guided(inner, heads, int(about["context"]), about["straight"], about["heard"])
     context = int(about.get("context", 0))
     if about["kind"] == "independent":
         return Independent(inputs, outputs, context, generator=0)

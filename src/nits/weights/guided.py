@@ -35,9 +35,9 @@ JUDGED_BY = 20_000
 UPDATES = 50
 """Of the weight of a line."""
 
-WORTH = 2.0
-"""Nats of all rows held out by which a line must be ahead of none, and one with errors like those
-of the rows ahead of one with normal errors."""
+WORTH = 5.0
+"""Nats of all rows held out by which errors like those of the rows must be ahead of normal ones,
+and no line of either: what has fewer numbers is kept unless it is worse."""
 
 FAR = 1e-12
 """A share that is as good as none."""
@@ -48,20 +48,32 @@ class Guided(WeightModel):
 
     model: Returns θ with offsets in place of the centres that follow.
     heads: The columns in modelling order.
+    context: Number of features of the context, that of the model by default.
+    straight: Which of these features the lines read, all by default.
+    heard: Which of them the model reads, all by default.
     """
 
     coefficients: Tensor
     owner: Tensor
     regressors: Tensor
 
-    def __init__(self, model: WeightModel, heads: Sequence[Head]) -> None:
-        super().__init__(model.inputs, model.outputs, model.context)
+    def __init__(
+        self,
+        model: WeightModel,
+        heads: Sequence[Head],
+        context: int | None = None,
+        straight: Sequence[int] | None = None,
+        heard: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(model.inputs, model.outputs, model.context if context is None else context)
         self.model = model
+        self.straight = list(range(self.context)) if straight is None else list(straight)
+        self.heard = list(range(self.context)) if heard is None else list(heard)
         self.sampled_at_once = model.sampled_at_once
         flags = [_read_by_lines(head) for head in heads]
         self.before = [0, *accumulate(int(flag.sum()) for flag in flags)]
         for name, value in (
-            ("coefficients", torch.zeros(len(heads), self.context + self.before[-1])),
+            ("coefficients", torch.zeros(len(heads), len(self.straight) + self.before[-1])),
             ("regressors", torch.cat(flags).nonzero().flatten()),
             ("owner", torch.cat([_owner(i, head) for i, head in enumerate(heads)])),
         ):
@@ -77,14 +89,20 @@ class Guided(WeightModel):
     ) -> Iterable[Tensor]:
         """Returns the weights in parts of these sizes, each when it is asked for."""
         guess = self.coefficients @ self._known(features, context)
-        parts = self.model.parts(features, context, sizes)
+        parts = self.model.parts(features, self.hear(context), sizes)
         for theta, owner in zip(parts, self.owner.split(list(sizes)), strict=True):
             yield _moved(theta, owner, guess)
 
+    def hear(self, context: Tensor | None) -> Tensor | None:
+        """Returns what the model reads of the context."""
+        if context is None or len(self.heard) == self.context:
+            return context
+        return context[self.heard]
+
     def _known(self, features: Tensor, context: Tensor | None) -> Tensor:
-        """Returns what the lines read: the context, and the features that are no hats."""
+        """Returns what the lines read of the context, and the features that are no hats."""
         read = features[self.regressors]
-        return read if context is None else torch.cat([context, read])
+        return read if context is None else torch.cat([context[self.straight], read])
 
     def stepper(self, n: int, context: Tensor | None = None) -> GuidedStepper:
         """Starts the evaluation of n rows column by column."""
@@ -117,7 +135,7 @@ class Guided(WeightModel):
     def _lines(self, heads: Sequence[Head], columns: Tensor, known: Tensor) -> Tensor:
         """Returns the coefficients of each column's line, without its constant."""
         points = torch.stack([head.placed(x) for head, x in zip(heads, columns, strict=True)])
-        before = [self.context + count for count in self.before[:-1]]
+        before = [len(self.straight) + count for count in self.before[:-1]]
         return lines.fitted(known, points.double(), before)[:, :-1]
 
 
@@ -126,9 +144,9 @@ class GuidedStepper:
 
     def __init__(self, guided: Guided, n: int, context: Tensor | None) -> None:
         self.guided, self.position = guided, 0
-        self.inner: Stepper = guided.model.stepper(n, context)
+        self.inner: Stepper = guided.model.stepper(n, guided.hear(context))
         like = guided.coefficients
-        self.known = [like.new_empty(0, n) if context is None else context]
+        self.known = [like.new_empty(0, n) if context is None else context[guided.straight]]
         self.owners = guided.owner.split(guided.outputs)
         flags = torch.zeros(sum(guided.inputs), dtype=torch.bool, device=like.device)
         flags[guided.regressors] = True
@@ -188,13 +206,13 @@ def _judged(head: Head, x: Tensor, guess: Tensor, kept: Tensor) -> Line | None:
         return head.log_prob(Given(given, *ends), x[held_out]).double()
 
     others = scored(Line(guess, FAR, normal=False))
-    best, least = None, float(scored(None).sum()) + WORTH
+    best, least = None, -torch.inf
     for normal in (True, False):
         line = Line(guess, 1 - FAR, normal)
         gained, share = _share(scored(line), others)
         if gained > least:
             best, least = line._replace(share=share), gained + WORTH
-    return best
+    return None if float(scored(None).sum()) > least else best
 
 
 def _share(following: Tensor, alone: Tensor) -> tuple[float, float]:

@@ -1,0 +1,73 @@
+"""Weights of members by the likelihood of rows that they have not learned from: stacking.
+
+With ℓ_s(x) the log-density of a held-out row under the sort s of members that did not see it,
+
+    w = argmax Σ_x log Σ_s w_s exp ℓ_s(x),    w_s ≥ 0,    Σ_s w_s = 1                        (30)
+
+The sum is concave, and EM climbs it. A sort is left out if the others do almost as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+UPDATES = 500
+
+WORTH = 2.0
+"""Nats of all held-out rows together that a sort must add to stay."""
+
+
+def weights(scores: Numbers, weight: Numbers | None = None) -> Numbers:
+    """Returns the weights w, shape (S,), many of them zero.
+
+    scores: ℓ, shape (N, S), of N held-out rows under S sorts of members.
+    weight: Of the rows, shape (N,).
+    """
+    count = scores.shape[1]
+    weight = np.ones(len(scores)) if weight is None else weight
+    told = (scores > -np.inf).any(1)  # a row that all find impossible tells nothing
+    scores, weight = scores[told], weight[told]
+    if not len(scores):
+        return np.full(count, 1 / count)
+    rows = weight * (len(weight) / weight.sum())
+    kept = list(range(count))
+    found, reached = _climbed(scores[:, kept], rows)
+    while len(kept) > 1:
+        fewer = [[k for k in kept if k != left] for left in kept]
+        tried = [_climbed(scores[:, some], rows) for some in fewer]
+        best = int(np.argmax([score for _, score in tried]))
+        if tried[best][1] < reached - WORTH:
+            break
+        kept, (found, reached) = fewer[best], (tried[best][0], max(reached, tried[best][1]))
+    whole = np.zeros(count)
+    whole[kept] = found
+    return whole
+
+
+def mixed(scores: Numbers, w: Numbers) -> Numbers:
+    """Returns the log-density of each row, shape (N,), under the mixture of the sorts."""
+    used = w > 0
+    return _log_sum(scores[:, used] + np.log(w[used]))
+
+
+def _climbed(scores: Numbers, rows: Numbers) -> tuple[Numbers, float]:
+    """Returns the best weights, and the sum that they reach."""
+    w = np.full(scores.shape[1], 1 / scores.shape[1])
+    if (scores == -np.inf).all(1).any():
+        return w, -np.inf
+    for _ in range(UPDATES):
+        joint = scores + np.log(np.maximum(w, 1e-300))
+        shares = np.exp(joint - _log_sum(joint)[:, None])
+        w = rows @ shares / rows.sum()
+    return w, float(rows @ _log_sum(scores + np.log(np.maximum(w, 1e-300))))
+
+
+def _log_sum(values: Numbers) -> Numbers:
+    top = values.max(1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):  # a row that all members find impossible
+        found: Numbers = np.log(np.exp(values - top).sum(1)) + top[:, 0]
+    return found
