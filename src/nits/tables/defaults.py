@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from nits.heads import Continuous
 from nits.training.optimizers import AdamW, Optimizer, ScheduleFree
 
 SIZES = ((10_000, 64), (50_000, 128), (1_000_000, 256))
@@ -31,6 +32,14 @@ WIDE = 400
 
 FEWEST_CODES = 8
 """Codes of each column of such tables."""
+
+
+SECONDS = 900.0
+"""About the time of one core for all members: some eight minutes of two."""
+
+STEP, GROUP, PNN_WEIGHT, NETWORK_WEIGHT = 2e-3, 6e-4, 8e-9, 6e-11
+"""Seconds of one core for a step, for a group of columns in it that are evaluated together, and for
+a PNN weight and a weight of the network in each row; measured on tables from 5 to 300 columns."""
 
 
 class Style(NamedTuple):
@@ -99,14 +108,18 @@ class Plan(NamedTuple):
         return self._replace(styles=styles, **kept)
 
 
-def plan(rows: int, columns: int) -> Plan:
-    """Returns the plan for a table with these numbers of rows and columns."""
+def plan(rows: int, columns: int, groups: int = 1, seconds: float | None = None) -> Plan:
+    """Returns the plan for a table with these numbers of rows and columns.
+
+    groups: Of columns that are evaluated together.
+    seconds: That the user has, on two cores.
+    """
     hidden = next((width for limit, width in SIZES if rows <= limit), LARGEST)
     batch = 1024 if rows >= MANY else min(256, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
     # A look at validation stops training before.
     epochs = 60 if rows >= SOME else 120 if rows > FEW else 300
     free = SOME <= rows < MANY
-    return Plan(
+    whole = Plan(
         members=2 if rows >= MANY else 4 if rows >= SOME else 9,
         styles=MANY_STYLES if rows >= MANY else SOME_STYLES if rows >= SOME else FEW_STYLES,
         hidden=max(hidden, columns),
@@ -118,3 +131,26 @@ def plan(rows: int, columns: int) -> Plan:
         optimizer=ScheduleFree() if free else AdamW(),
         steps=int(min(20_000, max(400, epochs * rows / batch))),
     )
+    time = SECONDS if seconds is None else 2 * seconds
+    return affordable(whole, time / seconds_per_step(whole, columns, groups))
+
+
+def affordable(plan: Plan, fitting: float) -> Plan:
+    """Returns a plan with fewer members, and then fewer steps, if it would take too long.
+
+    fitting: Steps, of all members together, that there is time for.
+    """
+    styles = len(plan.styles)
+    folds = int(fitting / plan.steps / styles)
+    members = min(plan.members, max(folds, 1) * styles) if styles > 1 else plan.members
+    return plan._replace(members=members, steps=max(1, min(plan.steps, int(fitting / members))))
+
+
+def seconds_per_step(plan: Plan, columns: int, groups: int) -> float:
+    """Returns about how long one core takes for a step: a count of operations, not a clock."""
+    head = Continuous(hidden=plan.styles[0].pnn, knots=plan.knots)
+    outputs = columns * head.weights
+    last = plan.hidden * (outputs if plan.codes is None else columns * plan.codes)
+    weights = plan.hidden * (columns * head.inputs + 2 * plan.blocks * plan.hidden) + last
+    by_row = PNN_WEIGHT * outputs + NETWORK_WEIGHT * weights
+    return STEP + GROUP * groups + plan.batch_size * by_row

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nits import checks
 from nits.chunks import slices
+from nits.model.blocks import groups
 from nits.model.reading import Reading
 from nits.tables import defaults, members, orders, room, sampling, schema, told, zones
 from nits.tables.conditional import Conditional
@@ -109,7 +110,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._refuse_too_wide(frame)
         self._decide(frame)
-        plan = self._plan(len(frame), len(self.schema_.columns))
+        heads = [column.head(READ_BY, 0) for column in self.schema_.columns]
+        plan = self._plan(len(frame), len(heads), len(list(groups(heads))))
         numbers, units = self.schema_.numbers(frame)
         given = self._given(frame)
         del frame  # copies of the table's columns: training needs the memory
@@ -126,7 +128,7 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.held_out_, self.held_out_error_ = found.held_out, found.error
         return self
 
-    def _plan(self, rows: int, columns: int) -> defaults.Plan:
+    def _plan(self, rows: int, columns: int, groups: int = 1) -> defaults.Plan:
         """Returns the plan for a table, with what the user has named in place of the defaults."""
         alone = 1 if self.max_steps is not None else None
         named = {
@@ -136,7 +138,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             "learning_rate": self.learning_rate,
         }
         style = {"pnn": self.pnn, "dropout": self.dropout, "whiten": self.whiten or None}
-        return defaults.plan(rows, columns).overruled(named, style)
+        seconds = None if self.max_minutes is None else 60 * self.max_minutes
+        return defaults.plan(rows, columns, groups, seconds).overruled(named, style)
 
     def _refuse_too_wide(self, frame: Frame) -> None:
         """Refuses a table whose network does not fit into memory, before anything is decided."""

@@ -18,7 +18,7 @@ from nits.engines.local import Local, available
 from nits.model.density import Density
 from nits.model.mixture import Mixture
 from nits.tables import networks, stacking
-from nits.tables.defaults import Plan
+from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.networks import Sketch
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
@@ -28,9 +28,6 @@ from nits.training.rows import Rows, parted
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
-
-STEP_SECONDS, WEIGHT_SECONDS = 3e-3, 15e-9
-"""About what a step costs on one core, and each weight of a PNN in it, measured on small tables."""
 
 WORTH_PROCESSES = 10.0
 """Seconds of training from which processes are started, which takes about 3 seconds."""
@@ -295,4 +292,4 @@ def _seconds(task: Task) -> float:
     minutes = math.inf if task.max_minutes is None else task.max_minutes
     steps = math.inf if task.max_steps is None else task.max_steps
     weights = min(task.recipe.batch_size, len(task.rows)) * task.density.weights_per_row
-    return min(60 * minutes, steps * (STEP_SECONDS + WEIGHT_SECONDS * weights))
+    return min(60 * minutes, steps * (STEP + PNN_WEIGHT * weights))
