@@ -14,7 +14,7 @@ import nits
 from mixed_table import mixed, small
 from nits import Mixture, NITSDensity
 from nits.model.density import Density
-from nits.tables import members, networks, stacking
+from nits.tables import members, networks, stacking, told
 from nits.tables.defaults import FEW_STYLES
 from nits.tables.stacking import Numbers
 from nits.training.likelihood import start_from_data
@@ -336,3 +336,15 @@ def test_an_interrupt_leaves_the_members_that_are_done(
 def test_members_must_be_a_number() -> None:
     with pytest.raises(ValueError, match="members must be"):
         NITSDensity(members=0).fit(np.random.default_rng(0).normal(size=(20, 2)))
+
+
+def test_users_are_told_the_weight_of_each_sort() -> None:
+    members = [
+        {"sort": "networks", "weight": 0.25},
+        {"sort": "straight lines", "weight": 0.495},
+        {"sort": "networks", "weight": 0.25},
+        {"sort": "independent columns", "weight": 0.005},
+    ]
+    assert told.shares(members) == "networks 50%, straight lines 50%, independent columns below 1%"
+    assert told.figure(-1.25, 0.5) == "-1.2500 ± 0.5000"
+    assert told.figure(-1.25, None) == "-1.2500"

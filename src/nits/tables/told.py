@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
 
@@ -24,3 +26,21 @@ def lines(modelled: Schema, given: Schema, idle: Idle) -> list[str]:
         found.append(f"  {name:{width}}  {'set aside':{kinds}}  {facts.reason}")
     rest = len(found) - MOST_LINES
     return [*found[:MOST_LINES], f"  … and {rest} more"] if rest > 0 else found
+
+
+def shares(members: list[dict[str, Any]]) -> str:
+    """Returns the weight of each sort of members, the greatest first, in one line."""
+    whole: dict[str, float] = {}
+    for member in members:
+        whole[member["sort"]] = whole.get(member["sort"], 0.0) + member["weight"]
+    ordered = sorted(whole.items(), key=lambda pair: -pair[1])
+    return ", ".join(f"{name} {_percent(weight)}" for name, weight in ordered)
+
+
+def figure(held_out: float, error: float | None) -> str:
+    """Returns the figure of held-out rows, with its standard error if that is known."""
+    return f"{held_out:.4f}" if error is None else f"{held_out:.4f} ± {error:.4f}"
+
+
+def _percent(weight: float) -> str:
+    return f"{weight:.0%}" if weight >= 0.01 else "below 1%"

@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _fit_table(args: argparse.Namespace, output: Path) -> int:
-    from nits.tables import files
+    from nits.tables import files, told
     from nits.tables.estimator import NITSDensity
     from nits.tables.orders import GREEDY
 
@@ -50,7 +50,10 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
     estimator.fit(table)
     estimator.save(output)
     if not args.quiet:
-        held_out = estimator.held_out_
-        figure = "" if held_out is None else f"; {held_out:.4f} nats per row on held-out rows"
+        held_out, figure = estimator.held_out_, ""
+        if held_out is not None:
+            known = told.figure(held_out, estimator.held_out_error_)
+            figure = f"; {known} nats per row on held-out rows"
+        print(f"members: {told.shares(estimator.members_)}", file=sys.stderr)
         print(f"{output}: {len(estimator.schema_.columns)} columns{figure}", file=sys.stderr)
     return 0
