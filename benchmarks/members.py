@@ -23,7 +23,8 @@ from timing import alternately, ratios, seconds
 import nits
 from nits.engines.local import Local
 from nits.tables.defaults import Plan, Style, plan
-from nits.tables.members import Task, folds, taught
+from nits.tables.members import taught
+from nits.tables.tasks import Task, folds
 from nits.training.recipe import Recipe
 from nits.weights import activations
 

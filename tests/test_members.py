@@ -14,7 +14,7 @@ import nits
 from mixed_table import mixed, small
 from nits import Mixture, NITSDensity
 from nits.model.density import Density
-from nits.tables import members, networks, stacking, told
+from nits.tables import members, networks, stacking, tasks, told
 from nits.tables.defaults import FEW_STYLES
 from nits.tables.stacking import Numbers
 from nits.training.likelihood import start_from_data
@@ -31,15 +31,15 @@ class Trained(NamedTuple):
     """A model, and what its members were taught, each with the density that came of it."""
 
     model: NITSDensity
-    seen: list[tuple[members.Task, Density]]
+    seen: list[tuple[tasks.Task, Density]]
 
 
-def watched(patch: pytest.MonkeyPatch) -> list[tuple[members.Task, Density]]:
+def watched(patch: pytest.MonkeyPatch) -> list[tuple[tasks.Task, Density]]:
     """Returns a list that what is taught from now on, in this process, is added to."""
-    seen: list[tuple[members.Task, Density]] = []
+    seen: list[tuple[tasks.Task, Density]] = []
     taught = members.taught
 
-    def watching(task: members.Task, reporter: Reporter) -> members.Learned:
+    def watching(task: tasks.Task, reporter: Reporter) -> members.Learned:
         found = taught(task, reporter)
         seen.append((task, found.density))
         return found
@@ -95,21 +95,21 @@ def held_out_scores(trained: Trained, table: Any, folds: list[int]) -> tuple[Num
 def test_no_row_is_in_two_folds_and_all_are_learned_from(
     number: int, fraction: float, each: int
 ) -> None:
-    parts = members.folds(100, number, fraction, 0)
+    parts = tasks.folds(100, number, fraction, 0)
     held_out = torch.cat([part[1] for part in parts]).tolist()
     assert len(held_out) == len(set(held_out)) == number * each
     for fitted, kept in parts:
         assert sorted([*fitted.tolist(), *kept.tolist()]) == list(range(100))
     if number > 1:
         assert set(torch.cat([part[0] for part in parts]).tolist()) == set(range(100))
-    again, other = (members.folds(100, number, fraction, seed) for seed in (0, 1))
+    again, other = (tasks.folds(100, number, fraction, seed) for seed in (0, 1))
     assert all(torch.equal(a, b) for a, b in zip(parts[0], again[0], strict=True))
     assert not torch.equal(parts[0][1], other[0][1])
 
 
 @pytest.mark.parametrize(("count", "number", "fraction"), [(10, 20, 0.1), (100, 3, 0), (100, 1, 0)])
 def test_too_few_rows_are_all_learned_from(count: int, number: int, fraction: float) -> None:
-    parts = members.folds(count, number, fraction, 0)
+    parts = tasks.folds(count, number, fraction, 0)
     assert len(parts) == number
     assert all(len(fitted) == count and not len(kept) for fitted, kept in parts)
 
@@ -166,7 +166,7 @@ def test_a_sort_of_zero_weight_is_not_in_the_mixture(trained: Trained) -> None:
     assert len(model.members) == 6
     assert all(a is b for a, b in zip(model.members[:4], kept, strict=True))
     for member, sort in zip(model.members[4:], SORTS[3:], strict=True):
-        alike = networks.simple(trained.model.sketch_, sort, members.SIMPLE_PNN)
+        alike = networks.simple(trained.model.sketch_, sort, tasks.SIMPLE_PNN)
         start_from_data(alike, trained.seen[0][0].rows)
         state = alike.state_dict()
         assert all(torch.equal(t, state[name]) for name, t in member.state_dict().items())
@@ -275,9 +275,7 @@ def test_processes_are_started_if_there_is_work_for_them(monkeypatch: pytest.Mon
     monkeypatch.setattr(members, "available", lambda: 3)
     rows = nits.Rows(torch.zeros(100, 2))
     index, recipe = torch.arange(0), Recipe()
-    task = members.Task(
-        nits.NITS.mlp(2), "networks", {}, 0, rows, index, index, recipe, 10, None, 0
-    )
+    task = tasks.Task(nits.NITS.mlp(2), "networks", {}, 0, rows, index, index, recipe, 10, None, 0)
     assert members._workers([task] * 4) == 1
     long = task._replace(max_steps=10_000)
     assert members._workers([long] * 4) == 3
@@ -300,7 +298,7 @@ def interrupted_at(patch: pytest.MonkeyPatch, begun: int) -> None:
     """Has an interrupt come when so many members have been taught."""
     left, taught = [begun], members.taught
 
-    def until(task: members.Task, reporter: Reporter) -> members.Learned:
+    def until(task: tasks.Task, reporter: Reporter) -> members.Learned:
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
@@ -339,12 +337,13 @@ def test_members_must_be_a_number() -> None:
 
 
 def test_users_are_told_the_weight_of_each_sort() -> None:
-    members = [
-        {"sort": "networks", "weight": 0.25},
-        {"sort": "straight lines", "weight": 0.495},
-        {"sort": "networks", "weight": 0.25},
-        {"sort": "independent columns", "weight": 0.005},
+    tried = [
+        {"sort": "networks", "weight": 0.25, "held_out": -2.5},
+        {"sort": "straight lines", "weight": 0.75, "held_out": None},
     ]
-    assert told.shares(members) == "networks 50%, straight lines 50%, independent columns below 1%"
+    assert told.sorts(tried) == [
+        "  straight lines   75%",
+        "  networks         25%  -2.5000 nats alone",
+    ]
     assert told.figure(-1.25, 0.5) == "-1.2500 ± 0.5000"
     assert told.figure(-1.25, None) == "-1.2500"

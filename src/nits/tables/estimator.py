@@ -124,7 +124,8 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             read=None if self.context_reading_ is None else self.context_reading_.of_rows,
         )
         found = members.learned(self, rows, units, plan, seed)
-        self.model_, self.members_, self.history_ = found.density, found.members, found.history
+        self.model_, self.members_, self.sorts_ = found.density, found.members, found.sorts
+        self.history_ = found.history
         self.held_out_, self.held_out_error_ = found.held_out, found.error
         return self
 

@@ -17,46 +17,20 @@ from numpy.typing import NDArray
 from nits.engines.local import Local, available
 from nits.model.density import Density
 from nits.model.mixture import Mixture
-from nits.tables import networks, stacking
+from nits.tables import networks, stacking, tasks
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.networks import Sketch
+from nits.tables.tasks import SIMPLE_PNN, Task
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
-from nits.training.recipe import Recipe
-from nits.training.rows import Rows, parted
+from nits.training.rows import Rows
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
 
 WORTH_PROCESSES = 10.0
 """Seconds of training from which processes are started, which takes about 3 seconds."""
-
-SIMPLE_PNN = (32,)
-"""Units of the PNNs of simple members."""
-
-
-class Task(NamedTuple):
-    """What one member needs to learn, here or in another process.
-
-    sort: Members of one sort, on different folds, share a weight.
-    about: Its PNNs and hats, for a file.
-    rows: All rows, the same for every member.
-    fitted, held_out: Which of them it learns from, and which stop it.
-    recipe: How it is trained; None for a density that is only started from the rows.
-    """
-
-    density: Density
-    sort: str
-    about: dict[str, Any]
-    fold: int
-    rows: Rows
-    fitted: torch.Tensor
-    held_out: torch.Tensor
-    recipe: Recipe | None
-    max_steps: int | None
-    max_minutes: float | None
-    seed: int
 
 
 class Learned(NamedTuple):
@@ -75,6 +49,7 @@ class Model(NamedTuple):
     """A density, and what there is to say about it.
 
     members: Of each member its sort, its weight, its PNNs and hats, as a file describes it.
+    sorts: Of each sort that was tried its weight, and its own mean log-density of held-out rows.
     history: How the first network was trained, and in it how the others were.
     held_out, error: Mean log-density of rows that were held out, in the table's units, and the
         standard error of it; None without such rows.
@@ -82,6 +57,7 @@ class Model(NamedTuple):
 
     density: Density
     members: list[dict[str, Any]]
+    sorts: list[dict[str, Any]]
     history: dict[str, Any]
     held_out: float | None
     error: float | None
@@ -95,14 +71,14 @@ def learned(
     units: What to add to the log-density of each row to have it in the table's units.
     """
     sketch = estimator.sketch_
-    trained_ones = _networks(estimator, sketch, rows, plan, seed)
-    tasks = [*trained_ones, *_simple(sketch, trained_ones)]
-    workers = _workers(tasks)
+    trained_ones = tasks.of_networks(estimator, sketch, rows, plan, seed)
+    every = [*trained_ones, *tasks.of_simple(sketch, trained_ones)]
+    workers = _workers(every)
     waves = math.ceil(len(trained_ones) / workers)
     if (minutes := estimator.max_minutes) is not None:
-        tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
-    results = Local(workers).run(taught, tasks, progress=estimator.verbose)
-    pairs = zip(tasks, results, strict=True)
+        every = [task._replace(max_minutes=minutes / waves) for task in every]
+    results = Local(workers).run(taught, every, progress=estimator.verbose)
+    pairs = zip(every, results, strict=True)
     done = [(task, result) for task, result in pairs if result is not None]
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
@@ -166,7 +142,12 @@ def _mixed(
         {"sort": task.sort, "weight": share, **task.about}
         for (_, task, _), share in zip(parts, weights, strict=True)
     ]
-    return Model(density.eval(), members, _history(done), *_figures(said, row_weight))
+    by_sort = zip(sorts, shares.values(), scores.T + units[index.numpy()], strict=True)
+    told = [
+        {"sort": sort, "weight": float(share), "held_out": _figures(own, row_weight)[0]}
+        for sort, share, own in by_sort
+    ]
+    return Model(density.eval(), members, told, _history(done), *_figures(said, row_weight))
 
 
 def _table(
@@ -202,87 +183,13 @@ def _figures(
     return mean, float(np.sqrt(np.sum((share * (said - mean)) ** 2)))
 
 
-def folds(
-    count: int, number: int, fraction: float, seed: int
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Returns the rows that networks of each fold learn from, and those that they hold out.
-
-    No row is in two folds, if there are rows enough.
-    """
-    lone = parted(count, fraction, seed)
-    if number == 1:
-        return [lone]
-    size = int(count * min(fraction, 1 / number))
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-    if size < 1 or count - size < 2:
-        return [(torch.arange(count), torch.arange(0))] * number
-    cuts = [(k * size, (k + 1) * size) for k in range(number)]
-    return [(torch.cat([order[:a], order[b:]]), order[a:b]) for a, b in cuts]
-
-
-def _networks(
-    estimator: NITSDensity, sketch: Sketch, rows: Rows, plan: Plan, seed: int
-) -> list[Task]:
-    """Returns the networks to train: all styles on the first fold, then on the next."""
-    styles = plan.styles[: plan.members]
-    parts = folds(
-        len(rows), math.ceil(plan.members / len(styles)), estimator.validation_fraction, seed
-    )
-    minutes = estimator.max_minutes
-    steps = estimator.max_steps if estimator.max_steps or minutes else plan.steps
-    tasks = []
-    for k in range(plan.members):
-        fold, style = k // len(styles), styles[k % len(styles)]
-        about = {
-            "pnn": list(style.pnn),
-            "knots": plan.knots if style.hats else 0,
-            "whiten": style.whiten,
-        }
-        recipe = Recipe(
-            batch_size=plan.batch_size,
-            learning_rate=plan.learning_rate,
-            weight_decay=style.weight_decay,
-            optimizer=plan.optimizer,
-        )
-        tasks.append(
-            Task(
-                networks.network(sketch, style, plan, seed + k),
-                style.name,
-                about,
-                fold,
-                rows,
-                *parts[fold],
-                recipe,
-                steps,
-                minutes,
-                seed + k,
-            )
-        )
-    return tasks
-
-
-def _simple(sketch: Sketch, trained_ones: list[Task]) -> list[Task]:
-    """Returns simple members for the folds of networks; none beside a lone network."""
-    if len(trained_ones) == 1:
-        return []
-    by_fold = {task.fold: task for task in trained_ones}
-    about = {"pnn": list(SIMPLE_PNN), "knots": 0, "whiten": False}
-    return [
-        task._replace(
-            density=networks.simple(sketch, sort, SIMPLE_PNN), sort=sort, about=about, recipe=None
-        )
-        for task in by_fold.values()
-        for sort in (networks.LINEAR, networks.INDEPENDENT)
-    ]
-
-
-def _workers(tasks: list[Task]) -> int:
+def _workers(every: list[Task]) -> int:
     """Returns the number of processes to train in: 1, this one, if others cost more than they save.
 
     Results do not depend on it, unless the budget is in minutes.
     """
-    work = sum(_seconds(task) for task in tasks)
-    return min(available(), len(tasks)) if work >= WORTH_PROCESSES else 1
+    work = sum(_seconds(task) for task in every)
+    return min(available(), len(every)) if work >= WORTH_PROCESSES else 1
 
 
 def _seconds(task: Task) -> float:

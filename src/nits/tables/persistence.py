@@ -50,6 +50,7 @@ def description(estimator: Any) -> dict[str, Any]:
             "knots": [head.knots for head in estimator.sketch_.given],
             "members": [networks.described(*pair) for pair in pairs],
         },
+        "sorts": estimator.sorts_,
         "training": estimator.history_,
         "held_out": estimator.held_out_,
         "held_out_error": estimator.held_out_error_,
@@ -88,6 +89,7 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     estimator.context_schema_ = Schema.from_dict(about["context"])
     estimator.idle_ = Idle.from_dict(about.get("idle", []))
     estimator.names_ = about.get("names", estimator.schema_.names)
+    estimator.sorts_ = about.get("sorts", [])
     estimator.history_ = about["training"]
     estimator.held_out_ = about["held_out"]
     estimator.held_out_error_ = about.get("held_out_error")

@@ -28,19 +28,17 @@ def lines(modelled: Schema, given: Schema, idle: Idle) -> list[str]:
     return [*found[:MOST_LINES], f"  … and {rest} more"] if rest > 0 else found
 
 
-def shares(members: list[dict[str, Any]]) -> str:
-    """Returns the weight of each sort of members, the greatest first, in one line."""
-    whole: dict[str, float] = {}
-    for member in members:
-        whole[member["sort"]] = whole.get(member["sort"], 0.0) + member["weight"]
-    ordered = sorted(whole.items(), key=lambda pair: -pair[1])
-    return ", ".join(f"{name} {_percent(weight)}" for name, weight in ordered)
+def sorts(tried: list[dict[str, Any]]) -> list[str]:
+    """Returns a line per sort of members: its weight, and its own figure of held-out rows."""
+    ordered = sorted(tried, key=lambda sort: -sort["weight"])
+    width = max((len(sort["sort"]) for sort in ordered), default=0)
+    lines = []
+    for sort in ordered:
+        own = "" if sort["held_out"] is None else f"  {sort['held_out']:.4f} nats alone"
+        lines.append(f"  {sort['sort']:{width}}  {sort['weight']:4.0%}{own}")
+    return lines
 
 
 def figure(held_out: float, error: float | None) -> str:
     """Returns the figure of held-out rows, with its standard error if that is known."""
     return f"{held_out:.4f}" if error is None else f"{held_out:.4f} ± {error:.4f}"
-
-
-def _percent(weight: float) -> str:
-    return f"{weight:.0%}" if weight >= 0.01 else "below 1%"

@@ -54,6 +54,6 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         if held_out is not None:
             known = told.figure(held_out, estimator.held_out_error_)
             figure = f"; {known} nats per row on held-out rows"
-        print(f"members: {told.shares(estimator.members_)}", file=sys.stderr)
+        print("members, by weight:", *told.sorts(estimator.sorts_), sep="\n", file=sys.stderr)
         print(f"{output}: {len(estimator.schema_.columns)} columns{figure}", file=sys.stderr)
     return 0

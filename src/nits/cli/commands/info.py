@@ -25,7 +25,8 @@ def run(args: argparse.Namespace) -> int:
         pairs = list(zip(history["seconds"], history["validation"], strict=True))
         for seconds, value in pairs[:: max(1, len(pairs) // 10)]:
             print(f"  {seconds:8.1f}  {value:.4f}")
-    print(f"members: {told.shares(model.members_)}")
+    if model.sorts_:
+        print("members, by weight:", *told.sorts(model.sorts_), sep="\n")
     if model.held_out_ is not None:
         figure = told.figure(model.held_out_, model.held_out_error_)
         print(f"held-out rows: {figure} nats per row, in the table's units")
