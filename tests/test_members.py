@@ -347,3 +347,26 @@ def test_users_are_told_the_weight_of_each_sort() -> None:
     ]
     assert told.figure(-1.25, 0.5) == "-1.2500 ± 0.5000"
     assert told.figure(-1.25, None) == "-1.2500"
+
+
+def test_the_sorts_that_are_kept_learn_from_further_folds(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def only_the_first(scores: Numbers, weight: Numbers | None = None) -> Numbers:
+        first: Numbers = np.eye(scores.shape[1])[0]
+        return first
+
+    monkeypatch.setattr(stacking, "weights", only_the_first)
+    seen = watched(monkeypatch)
+    model = NITSDensity(members=9, max_steps=2, random_state=0).fit(table)
+    kept = FEW_STYLES[0].name
+    trained = [task for task, _ in seen if task.recipe is not None]
+    assert len(trained) == 9
+    assert sorted(task.fold for task in trained if task.sort == kept) == [0, 1, 2, 3, 4]
+    assert len({task.seed for task in trained}) == 9
+    held_out = torch.cat([task.held_out for task in trained if task.sort == kept])
+    assert len(held_out.unique()) == len(held_out)
+    assert [m["sort"] for m in model.members_] == [kept] * 5
+    np.testing.assert_allclose([m["weight"] for m in model.members_], 0.2)
+    assert [s["weight"] for s in model.sorts_] == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert all(s["held_out"] is not None for s in model.sorts_)

@@ -1,8 +1,9 @@
 """The members of a model: networks of several styles on several folds, and simple densities.
 
-Each network holds out the rows of its fold, by which it is stopped; networks of all styles share a
-fold. Simple densities are fitted to the same rows. What all of them say of rows that they did not
-learn from gives them their weights in the mixture, equation (30), and is an honest figure.
+Each network holds out the rows of its fold, by which it is stopped. In a first round networks of
+all styles share a fold, and simple densities are fitted to the same rows. What all of them say of
+rows that they did not learn from gives them their weights in the mixture, equation (30). Sorts
+without a weight go out, and the others learn from further folds; weights are then found anew.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from numpy.typing import NDArray
 from nits.engines.local import Local, available
 from nits.model.density import Density
 from nits.model.mixture import Mixture
-from nits.tables import networks, stacking, tasks
+from nits.tables import networks, stacking
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.networks import Sketch
-from nits.tables.tasks import SIMPLE_PNN, Task
+from nits.tables.tasks import SIMPLE_PNN, Course, Task
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 WORTH_PROCESSES = 10.0
 """Seconds of training from which processes are started, which takes about 3 seconds."""
+
+
+INTERRUPTED = "interrupted"
 
 
 class Learned(NamedTuple):
@@ -70,19 +74,34 @@ def learned(
 
     units: What to add to the log-density of each row to have it in the table's units.
     """
-    sketch = estimator.sketch_
-    trained_ones = tasks.of_networks(estimator, sketch, rows, plan, seed)
-    every = [*trained_ones, *tasks.of_simple(sketch, trained_ones)]
-    workers = _workers(every)
-    waves = math.ceil(len(trained_ones) / workers)
-    if (minutes := estimator.max_minutes) is not None:
-        every = [task._replace(max_minutes=minutes / waves) for task in every]
-    results = Local(workers).run(taught, every, progress=estimator.verbose)
-    pairs = zip(every, results, strict=True)
-    done = [(task, result) for task, result in pairs if result is not None]
+    course = Course.of(estimator, rows, plan, seed)
+    first = course.first()
+    done = _run(first, estimator, plan)
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
-    return _mixed(sketch, rows, units, done)
+    told = judged = _judged(done, rows, units)
+    if len(done) == len(first) and all(_ended(result) for _, result in done):
+        later = _run(course.second(judged.kept), estimator, plan)
+        if later:
+            done = [pair for pair in done if pair[0].sort in judged.kept] + later
+            told = _judged(done, rows, units)
+    return _mixed(estimator.sketch_, rows, done, told, judged)
+
+
+def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> list[tuple[Task, Learned]]:
+    """Runs tasks side by side, and returns those that no interrupt came before."""
+    workers = _workers(tasks)
+    if (minutes := estimator.max_minutes) is not None:
+        waves = math.ceil(plan.members / workers)
+        tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
+    results = Local(workers).run(taught, tasks, progress=estimator.verbose) if tasks else []
+    pairs = zip(tasks, results, strict=True)
+    return [(task, result) for task, result in pairs if result is not None]
+
+
+def _ended(result: Learned) -> bool:
+    """Returns whether a member has learned to the end, and was not interrupted."""
+    return result.history is None or result.history["stopped"] != INTERRUPTED
 
 
 def taught(task: Task, reporter: Reporter) -> Learned:
@@ -111,43 +130,75 @@ def _scores(density: Density, rows: Rows) -> NDArray[np.float64]:
     return torch.cat(parts).cpu().numpy() if parts else np.empty(0)
 
 
-def _mixed(
-    sketch: Sketch,
-    rows: Rows,
-    units: NDArray[np.float64],
-    done: list[tuple[Task, Learned]],
-) -> Model:
-    """Returns the mixture of members, weighted by what they say of rows that they held out."""
+class Judged(NamedTuple):
+    """What the rows that were held out say of each sort of members.
+
+    shares: The weight of each sort, by name.
+    alone: The mean log-density of those rows under each sort.
+    held_out, error: That of their mixture, and its standard error.
+    """
+
+    shares: dict[str, float]
+    alone: dict[str, float | None]
+    held_out: float | None
+    error: float | None
+
+    @property
+    def kept(self) -> set[str]:
+        """The sorts with a weight."""
+        return {sort for sort, share in self.shares.items() if share > 0}
+
+
+def _judged(done: list[tuple[Task, Learned]], rows: Rows, units: NDArray[np.float64]) -> Judged:
+    """Weighs members by what they say of rows that they held out, equation (30)."""
     sorts = list(dict.fromkeys(task.sort for task, _ in done))
     index, scores = _table(done, sorts)
     weight = rows.view(index).weights
-    row_weight = None if weight is None else weight.double().numpy()
-    shares = dict(zip(sorts, stacking.weights(scores, row_weight), strict=True))
+    by_row = None if weight is None else weight.double().numpy()
+    w = stacking.weights(scores, by_row)
+    own = scores + units[index.numpy(), None]
+    alone = [_figures(column, by_row)[0] for column in own.T]
+    return Judged(
+        dict(zip(sorts, w.tolist(), strict=True)),
+        dict(zip(sorts, alone, strict=True)),
+        *_figures(stacking.mixed(own, w), by_row),
+    )
+
+
+def _mixed(
+    sketch: Sketch,
+    rows: Rows,
+    done: list[tuple[Task, Learned]],
+    told: Judged,
+    before: Judged,
+) -> Model:
+    """Returns the mixture of members that have a weight.
+
+    before: What the first round told, which had all sorts.
+    """
     parts = []
     for task, result in done:
-        if result.history is None or not shares[task.sort]:
-            continue
-        alike = sum(other.sort == task.sort for other, _ in done)
-        parts.append((result.density, task, shares[task.sort] / alike))
+        if result.history is not None and told.shares[task.sort]:
+            alike = sum(other.sort == task.sort for other, _ in done)
+            parts.append((result.density, task, told.shares[task.sort] / alike))
     for sort in (networks.LINEAR, networks.INDEPENDENT):
-        if shares.get(sort):
+        if told.shares.get(sort):
             task = next(task for task, _ in done if task.sort == sort)
             density = networks.simple(sketch, sort, SIMPLE_PNN)
             start_from_data(density, rows)
-            parts.append((density.eval(), task, shares[sort]))
-    said = stacking.mixed(scores, np.array(list(shares.values()))) + units[index.numpy()]
-    weights = [float(share) for *_, share in parts]
+            parts.append((density.eval(), task, told.shares[sort]))
+    weights = [share for *_, share in parts]
     density = Mixture([part[0] for part in parts], weights) if len(parts) > 1 else parts[0][0]
-    members = [
-        {"sort": task.sort, "weight": share, **task.about}
-        for (_, task, _), share in zip(parts, weights, strict=True)
+    members = [{"sort": task.sort, "weight": share, **task.about} for _, task, share in parts]
+    sorts = [
+        {
+            "sort": sort,
+            "weight": told.shares.get(sort, 0.0),
+            "held_out": told.alone.get(sort, alone),
+        }
+        for sort, alone in before.alone.items()
     ]
-    by_sort = zip(sorts, shares.values(), scores.T + units[index.numpy()], strict=True)
-    told = [
-        {"sort": sort, "weight": float(share), "held_out": _figures(own, row_weight)[0]}
-        for sort, share, own in by_sort
-    ]
-    return Model(density.eval(), members, told, _history(done), *_figures(said, row_weight))
+    return Model(density.eval(), members, sorts, _history(done), told.held_out, told.error)
 
 
 def _table(

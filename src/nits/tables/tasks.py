@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from nits.model.density import Density
 from nits.tables import networks
-from nits.tables.defaults import Plan
-from nits.tables.networks import Sketch
+from nits.tables.defaults import Plan, Style
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows, parted
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 SIMPLE_PNN = (32,)
 """Units of the PNNs of simple members."""
+
+TOLD_BY = 500
+"""Held-out rows by which styles are told apart on one fold; with fewer, two folds are."""
 
 
 class Task(NamedTuple):
@@ -62,19 +65,58 @@ def folds(
     return [(torch.cat([order[:a], order[b:]]), order[a:b]) for a, b in cuts]
 
 
-def of_networks(
-    estimator: NITSDensity, sketch: Sketch, rows: Rows, plan: Plan, seed: int
-) -> list[Task]:
-    """Returns the networks to train: all styles on the first fold, then on the next."""
-    styles = plan.styles[: plan.members]
-    parts = folds(
-        len(rows), math.ceil(plan.members / len(styles)), estimator.validation_fraction, seed
-    )
-    minutes = estimator.max_minutes
-    steps = estimator.max_steps if estimator.max_steps or minutes else plan.steps
-    tasks = []
-    for k in range(plan.members):
-        fold, style = k // len(styles), styles[k % len(styles)]
+class Course(NamedTuple):
+    """Who learns what, in two rounds.
+
+    In the first round networks of all styles and simple densities learn from the same folds. The
+    networks that are left then have the styles that the first round kept, on further folds.
+
+    parts: The folds: rows to learn from, and rows to hold out.
+    tried: How many folds the first round has.
+    """
+
+    estimator: NITSDensity
+    rows: Rows
+    plan: Plan
+    seed: int
+    parts: list[tuple[torch.Tensor, torch.Tensor]]
+    tried: int
+
+    @classmethod
+    def of(cls, estimator: NITSDensity, rows: Rows, plan: Plan, seed: int) -> Course:
+        """Returns the course for a table's rows."""
+        fraction, styles = estimator.validation_fraction, len(plan.styles[: plan.members])
+        tried = 1 if len(rows) * fraction >= TOLD_BY else 2
+        left = max(plan.members - tried * styles, 0)
+        number = tried + left if left else math.ceil(plan.members / styles)
+        parts = folds(len(rows), number, fraction, seed)
+        return cls(estimator, rows, plan, seed, parts, tried)
+
+    def first(self) -> list[Task]:
+        """Returns the first round: networks of all styles, fold by fold, and simple members."""
+        styles = self.plan.styles[: self.plan.members]
+        count = min(self.plan.members, self.tried * len(styles))
+        found = [self._network(k, k // len(styles), styles[k % len(styles)]) for k in range(count)]
+        if self.plan.members == 1:
+            return found
+        return [*found, *self._simple(found, (networks.LINEAR, networks.INDEPENDENT))]
+
+    def second(self, kept: Collection[str]) -> list[Task]:
+        """Returns the second round: networks and simple members of the sorts that were kept."""
+        every = self.plan.styles[: self.plan.members]
+        styles = [style for style in every if style.name in kept]
+        begun = self.tried * len(every)
+        count = max(self.plan.members - begun, 0) if styles else 0
+        found = [
+            self._network(begun + k, self.tried + k // len(styles), styles[k % len(styles)])
+            for k in range(count)
+        ]
+        simple = [sort for sort in (networks.LINEAR, networks.INDEPENDENT) if sort in kept]
+        return [*found, *self._simple(found, simple)]
+
+    def _network(self, k: int, fold: int, style: Style) -> Task:
+        plan, estimator = self.plan, self.estimator
+        minutes = estimator.max_minutes
         about = {
             "pnn": list(style.pnn),
             "knots": plan.knots if style.hats else 0,
@@ -86,33 +128,31 @@ def of_networks(
             weight_decay=style.weight_decay,
             optimizer=plan.optimizer,
         )
-        tasks.append(
-            Task(
-                networks.network(sketch, style, plan, seed + k),
-                style.name,
-                about,
-                fold,
-                rows,
-                *parts[fold],
-                recipe,
-                steps,
-                minutes,
-                seed + k,
+        return Task(
+            networks.network(estimator.sketch_, style, plan, self.seed + k),
+            style.name,
+            about,
+            fold,
+            self.rows,
+            *self.parts[fold],
+            recipe,
+            estimator.max_steps if estimator.max_steps or minutes else plan.steps,
+            minutes,
+            self.seed + k,
+        )
+
+    def _simple(self, trained: list[Task], sorts: Collection[str]) -> list[Task]:
+        """Returns simple members for the folds of networks."""
+        by_fold = {task.fold: task for task in trained}
+        about = {"pnn": list(SIMPLE_PNN), "knots": 0, "whiten": False}
+        sketch = self.estimator.sketch_
+        return [
+            task._replace(
+                density=networks.simple(sketch, sort, SIMPLE_PNN),
+                sort=sort,
+                about=about,
+                recipe=None,
             )
-        )
-    return tasks
-
-
-def of_simple(sketch: Sketch, trained_ones: list[Task]) -> list[Task]:
-    """Returns simple members for the folds of networks; none beside a lone network."""
-    if len(trained_ones) == 1:
-        return []
-    by_fold = {task.fold: task for task in trained_ones}
-    about = {"pnn": list(SIMPLE_PNN), "knots": 0, "whiten": False}
-    return [
-        task._replace(
-            density=networks.simple(sketch, sort, SIMPLE_PNN), sort=sort, about=about, recipe=None
-        )
-        for task in by_fold.values()
-        for sort in (networks.LINEAR, networks.INDEPENDENT)
-    ]
+            for task in by_fold.values()
+            for sort in sorts
+        ]
