@@ -304,6 +304,35 @@ def test_ctrl_c_in_a_terminal(first: str) -> None:
         assert run.stdout.read() == f"{stopped}\n"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_workers_end_with_the_process_that_began_them() -> None:
+    first = "Local(2).run(surroundings, range(2))"
+    code = SCRIPT.format(tests=str(Path(__file__).parent), first=first)
+    command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as run:
+        if run.stdout is None:
+            pytest.fail("no pipe")
+        assert run.stdout.readline() == "begun\n"
+        time.sleep(3)
+        children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        run.kill()
+    assert len(children) >= 2
+    deadline = time.monotonic() + 90  # an idle worker waits for a minute
+    while any(_runs(child) for child in children) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not any(_runs(child) for child in children)
+
+
+def _runs(child: str) -> bool:
+    """Returns whether a process is alive, and not only waited for."""
+    try:
+        state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
 def _array(value: Any) -> Any:
     return value.numpy() if isinstance(value, torch.Tensor) else value
 

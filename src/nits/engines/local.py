@@ -187,7 +187,7 @@ def _work(
     if board.stopped:
         return None
     board.enter(k, RUNNING)
-    line = Line(board, k, partial(add_notice, place / NOTICES))
+    line = Line(board, k, partial(add_notice, place / NOTICES), partial(_end_with, os.getppid()))
     try:
         with settings.held():
             return function(packing.read(place / TASKS)[k], line)
@@ -195,6 +195,12 @@ def _work(
         return None
     finally:
         board.enter(k, DONE)
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process if the one that began it is gone: nobody wants its work any more."""
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 @contextmanager

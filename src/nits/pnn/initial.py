@@ -50,6 +50,10 @@ def quantiles(x: Tensor, levels: Tensor) -> Tensor:
     return torch.lerp(ordered[low], ordered[high], position - low)
 
 
+REACH = 1.5
+"""How far beyond the middle 80 %, in widths of it, values count as they are for a normal law."""
+
+
 class Line(NamedTuple):
     """Guesses of values, and how far to trust them.
 
@@ -85,9 +89,14 @@ def with_line(x: Tensor, line: Line, units: int) -> Tensor:
 
 
 def from_moments(x: Tensor, hidden: Sequence[int]) -> Tensor:
-    """Returns θ, shape (P,), of a PNN close to a normal law with mean and variance of x, (N,)."""
+    """Returns θ, shape (P,), of a PNN close to a normal law with mean and variance of x, (N,).
+
+    Values far out, five standard deviations if they are normal, are moved to that limit before.
+    """
     h = hidden[0]
     x = x if len(x) else x.new_zeros(1)
+    low, high = quantiles(x, x.new_tensor([0.1, 0.9]))
+    x = x.clamp(low - REACH * (high - low), high + REACH * (high - low))
     scale = x.std(correction=0).clamp_min(torch.finfo(x.dtype).tiny)
     slopes, centres, rest = standard_normal(tuple(hidden)).to(x).tensor_split([h, 2 * h])
     log_weight = (log_weights(slopes) - scale.log()).clamp(-19.0, 19.0)
