@@ -352,7 +352,7 @@ def test_users_are_told_the_weight_of_each_sort() -> None:
 def test_the_sorts_that_are_kept_learn_from_further_folds(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def only_the_first(scores: Numbers, weight: Numbers | None = None) -> Numbers:
+    def only_the_first(scores: Numbers, *_: Any) -> Numbers:
         first: Numbers = np.eye(scores.shape[1])[0]
         return first
 

@@ -154,3 +154,11 @@ def test_the_mixture_of_scores_is_the_log_of_a_weighted_sum() -> None:
     impossible = scores.copy()
     impossible[:, 1] = -np.inf
     np.testing.assert_allclose(stacking.mixed(impossible, w), expected, rtol=1e-12)
+
+
+def test_a_sort_must_add_so_much_to_each_row() -> None:
+    """Two sorts that err in different rows: both stay unless more is asked than they add."""
+    scores = np.where(np.arange(400)[:, None] % 2 == [0, 1], 0.0, -1.0)
+    gain = float(np.log((1 + np.exp(-1.0)) / 2) + 0.5)
+    assert (stacking.weights(scores, worth_per_row=0.9 * gain) > 0).all()
+    assert sorted(stacking.weights(scores, worth_per_row=1.1 * gain)) == [0.0, 1.0]

@@ -36,6 +36,10 @@ WORTH_PROCESSES = 10.0
 
 INTERRUPTED = "interrupted"
 
+ANOTHER = 0.05
+"""Nats per row that a sort must add to learn from further folds: about what another network of one
+of the other sorts adds."""
+
 
 class Learned(NamedTuple):
     """What became of a task.
@@ -81,9 +85,10 @@ def learned(
         raise KeyboardInterrupt
     told = judged = _judged(done, rows, units)
     if len(done) == len(first) and all(_ended(result) for _, result in done):
-        later = _run(course.second(judged.kept), estimator, plan)
+        serving = _judged(done, rows, units, ANOTHER).kept
+        later = _run(course.second(serving), estimator, plan)
         if later:
-            done = [pair for pair in done if pair[0].sort in judged.kept] + later
+            done = [pair for pair in done if pair[0].sort in serving] + later
             told = _judged(done, rows, units)
     return _mixed(estimator.sketch_, rows, done, told, judged)
 
@@ -149,13 +154,21 @@ class Judged(NamedTuple):
         return {sort for sort, share in self.shares.items() if share > 0}
 
 
-def _judged(done: list[tuple[Task, Learned]], rows: Rows, units: NDArray[np.float64]) -> Judged:
-    """Weighs members by what they say of rows that they held out, equation (30)."""
+def _judged(
+    done: list[tuple[Task, Learned]],
+    rows: Rows,
+    units: NDArray[np.float64],
+    worth_per_row: float = 0.0,
+) -> Judged:
+    """Weighs members by what they say of rows that they held out, equation (30).
+
+    worth_per_row: Nats that a sort must add to have a weight.
+    """
     sorts = list(dict.fromkeys(task.sort for task, _ in done))
     index, scores = _table(done, sorts)
     weight = rows.view(index).weights
     by_row = None if weight is None else weight.double().numpy()
-    w = stacking.weights(scores, by_row)
+    w = stacking.weights(scores, by_row, worth_per_row)
     own = scores + units[index.numpy(), None]
     alone = [_figures(column, by_row)[0] for column in own.T]
     return Judged(

@@ -20,11 +20,12 @@ WORTH = 2.0
 """Nats of all held-out rows together that a sort must add to stay."""
 
 
-def weights(scores: Numbers, weight: Numbers | None = None) -> Numbers:
+def weights(scores: Numbers, weight: Numbers | None = None, worth_per_row: float = 0.0) -> Numbers:
     """Returns the weights w, shape (S,), many of them zero.
 
     scores: ℓ, shape (N, S), of N held-out rows under S sorts of members.
     weight: Of the rows, shape (N,).
+    worth_per_row: Nats of each row that a sort must add to stay, besides those of all together.
     """
     count = scores.shape[1]
     weight = np.ones(len(scores)) if weight is None else weight
@@ -33,13 +34,14 @@ def weights(scores: Numbers, weight: Numbers | None = None) -> Numbers:
     if not len(scores):
         return np.full(count, 1 / count)
     rows = weight * (len(weight) / weight.sum())
+    worth = max(WORTH, worth_per_row * len(rows))
     kept = list(range(count))
     found, reached = _climbed(scores[:, kept], rows)
     while len(kept) > 1:
         fewer = [[k for k in kept if k != left] for left in kept]
         tried = [_climbed(scores[:, some], rows) for some in fewer]
         best = int(np.argmax([score for _, score in tried]))
-        if tried[best][1] < reached - WORTH:
+        if tried[best][1] < reached - worth:
             break
         kept, (found, reached) = fewer[best], (tried[best][0], max(reached, tried[best][1]))
     whole = np.zeros(count)
