@@ -238,6 +238,7 @@ def stubborn(place: Path, reporter: Reporter) -> None:
         time.sleep(1.5)
 
 
+@pytest.mark.slow  # it waits for ever if no process can be begun
 def test_a_second_ctrl_c_raises(engine: Local, tmp_path: Path) -> None:
     interrupt_after(0.0, tmp_path, 1)
     interrupt_after(0.05, tmp_path, 2)
