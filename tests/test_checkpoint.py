@@ -81,14 +81,24 @@ def test_ctrl_c_writes_a_checkpoint_and_keeps_the_model(
 
 SCRIPT = """
 import sys
+import time
 from pathlib import Path
 import torch
 sys.path.insert(0, sys.argv[3])
 from two_columns import QUICK, rows, small, weights
 import nits
+from nits.training.loop import Loop
+
+advance, slowly = Loop.advance, float(sys.argv[4])
+
+def paced(self, progress):
+    time.sleep(slowly)
+    advance(self, progress)
+
+Loop.advance = paced
 place = Path(sys.argv[1])
 model = small(dropout=0.1)
-nits.fit(model, rows(), max_steps=1500, recipe=QUICK, progress=False, checkpoint=place,
+nits.fit(model, rows(), max_steps=600, recipe=QUICK, progress=False, checkpoint=place,
          checkpoint_minutes=0.0002, resume=place if place.exists() else None)
 torch.save(weights(model), sys.argv[2])
 """
@@ -99,21 +109,21 @@ def test_kill_9_at_three_moments_then_resume(tmp_path: Path) -> None:
     place, out = tmp_path / "run.safetensors", tmp_path / "weights.pt"
     command = [sys.executable, "-c", SCRIPT, str(place), str(out), str(Path(__file__).parent)]
     chance = random.Random(0)
-    for _ in range(3):
-        process = subprocess.Popen(command)
-        before = place.stat().st_mtime if place.exists() else 0.0
+    for _ in range(3):  # paced: 600 steps of a run that shall be killed last 6 seconds at least
+        process = subprocess.Popen([*command, "0.01"])
+        before = place.stat().st_mtime_ns if place.exists() else 0
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (
-            place.exists() and place.stat().st_mtime > before
+            place.exists() and place.stat().st_mtime_ns > before
         ):
             time.sleep(0.01)
         time.sleep(chance.uniform(0.05, 0.6))
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert not out.exists(), "the run ended before it could be killed"
-    subprocess.run(command, check=True)
+    subprocess.run([*command, "0"], check=True)
     whole = small(dropout=0.1)
-    nits.fit(whole, rows(), max_steps=1500, recipe=QUICK, progress=False)
+    nits.fit(whole, rows(), max_steps=600, recipe=QUICK, progress=False)
     assert torch.equal(torch.load(out, weights_only=True), weights(whole))
 
 

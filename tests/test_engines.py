@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -202,22 +203,31 @@ def announced(
     return trained(training, Announcing(place / str(training.seed), reporter))
 
 
-def interrupt_after(seconds: float, place: Path, files: int) -> None:
-    """Sends this process what Ctrl-C sends, some time after a folder has so many files."""
+@contextmanager
+def interrupts(place: Path, *files: int) -> Iterator[None]:
+    """Sends this process what Ctrl-C sends, when a folder has so many files, and then so many."""
+    over = threading.Event()
 
     def send() -> None:
-        while len(list(place.iterdir())) < files:
-            time.sleep(0.02)
-        time.sleep(seconds)
-        os.kill(os.getpid(), signal.SIGINT)
+        for count in files:
+            while len(list(place.iterdir())) < count:
+                if over.wait(0.02):
+                    return
+            os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=send, daemon=True).start()
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    try:
+        yield
+    finally:
+        over.set()
+        sender.join()
 
 
 def test_ctrl_c_keeps_what_was_learned(engine: Local, spy: Spy, tmp_path: Path) -> None:
-    interrupt_after(0.0, tmp_path, engine.workers)
     tasks = [(tmp_path, training) for training in trainings(4, 10**7)]
-    results = engine.run(announced, tasks, progress=True)
+    with interrupts(tmp_path, engine.workers):
+        results = engine.run(announced, tasks, progress=True)
     assert [result is not None for result in results] == [k < engine.workers for k in range(4)]
     for result in results[: engine.workers]:
         assert result is not None
@@ -225,10 +235,15 @@ def test_ctrl_c_keeps_what_was_learned(engine: Local, spy: Spy, tmp_path: Path) 
     assert spy.notices == [INTERRUPTED]
 
 
+PATIENCE = 20.0
+"""Seconds after which a task that waits for an interrupt fails."""
+
+
 def stubborn(place: Path, reporter: Reporter) -> None:
     """Does not stop when it is told to."""
+    begun = time.monotonic()
     try:
-        while True:
+        while time.monotonic() < begun + PATIENCE:
             (place / "begun").touch()
             time.sleep(0.02)
             reporter.update(0.5, 0.0, 0.0, 0.0)
@@ -236,15 +251,32 @@ def stubborn(place: Path, reporter: Reporter) -> None:
         reporter.interrupted()
         (place / "told").touch()
         time.sleep(1.5)
+        return
+    raise TimeoutError("no interrupt came")
 
 
-@pytest.mark.slow  # it waits for ever if no process can be begun
 def test_a_second_ctrl_c_raises(engine: Local, tmp_path: Path) -> None:
-    interrupt_after(0.0, tmp_path, 1)
-    interrupt_after(0.05, tmp_path, 2)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), interrupts(tmp_path, 1, 2):
         engine.run(stubborn, [tmp_path] * 3)
     assert Local(2).run(surroundings, range(2))[0] is not None
+
+
+def test_ctrl_c_while_tasks_are_handed_out_leaves_no_process_busy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    submitted = pool.submitted
+
+    def interrupted(*arguments: Any) -> None:
+        submitted(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "submitted", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Local(2).run(stubborn, [tmp_path] * 2)
+    monkeypatch.undo()
+    begun = time.monotonic()
+    assert Local(2).run(surroundings, range(2))[0] is not None
+    assert time.monotonic() - begun < PATIENCE / 2
 
 
 def test_without_processes_tasks_run_here(monkeypatch: pytest.MonkeyPatch, spy: Spy) -> None:

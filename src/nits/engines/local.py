@@ -121,6 +121,7 @@ class _Run(Generic[Task, Result]):
                 folder = TemporaryDirectory(prefix="nits-", ignore_cleanup_errors=True)
                 place = Path(stack.enter_context(folder))
                 board = Board.created(place / BOARD, len(self.tasks))
+                stack.callback(board.stop)  # whatever ends this, no process works on
                 futures = self._begun(place, workers)
             except pool.FAILURES:
                 self._instead(Board.in_memory(len(self.tasks)), Notices(self.bar))

@@ -18,12 +18,12 @@ from nits import checks
 from nits.chunks import slices
 from nits.model.blocks import groups
 from nits.model.reading import Reading
-from nits.tables import defaults, members, orders, room, sampling, schema, told, zones
-from nits.tables.conditional import Conditional
+from nits.tables import defaults, members, orders, room, sampling, schema, told
 from nits.tables.frames import Frame
 from nits.tables.networks import Sketch
+from nits.tables.predictions import Predictions
 from nits.tables.schema import Kinds, Supports
-from nits.tables.validate import checked_frame, checked_levels, checked_weight, told_of
+from nits.tables.validate import checked_frame, checked_weight, told_of
 from nits.training.rows import Rows
 
 SCORED_AT_ONCE = 8192
@@ -32,7 +32,7 @@ READ_BY = (1,)
 """The PNN of a column that is given, of which only the features are read."""
 
 
-class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The exact joint density of a table's columns, or of some of them given the others.
 
     What each column is, its scale, limits and tails are decided by the likelihood of held-out
@@ -239,43 +239,6 @@ class NITSDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         return sampling.drawn(self, n_samples, seed, given, complete)
-
-    def predict_quantiles(
-        self, X: Any, levels: Sequence[float] | NDArray[Any] | float = (0.05, 0.5, 0.95)
-    ) -> NDArray[Any]:
-        """Returns quantiles of the modelled column given each row of X, shape (N, len(levels)).
-
-        They are those of known values: holes have no place among them.
-        """
-        return self._conditional(X).quantiles(checked_levels(levels))
-
-    def predict_mean(self, X: Any) -> NDArray[Any]:
-        """Returns the mean of the modelled column given each row of X, shape (N,); a time of times.
-
-        It is a quadrature of the distribution function; a category has no mean.
-        """
-        return self._conditional(X).mean()
-
-    def cdf(self, X: Any) -> NDArray[np.float64]:
-        """Returns, for each row of X, the probability of a known value at most as large.
-
-        It is NaN for missing values.
-        """
-        conditional = self._conditional(X)
-        return conditional.cdf(zones.read(X).columns[conditional.column.name])
-
-    def _conditional(self, X: Any) -> Conditional:
-        """Returns the distribution of the one modelled column given each row."""
-        check_is_fitted(self)
-        if len(self.schema_.columns) != 1:
-            raise ValueError(
-                f"one column must be modelled for this, but {len(self.schema_.columns)} are; "
-                "name the others in context=."
-            )
-        given = self._given(zones.read(X))
-        with torch.no_grad():
-            found = self.model_.conditionals(torch.zeros(len(given), 1), self._context(given))[0]
-        return Conditional(self.schema_.columns[0], found)
 
     def save(self, path: str | Path) -> None:
         """Writes the model to one file; `nits.load` reads it."""
