@@ -44,14 +44,30 @@ SAMPLES, QUICK_SAMPLES = 1_000_000, 500
 QUICK_ROWS, QUICK_STEPS = 600, 5
 
 
-def fitted(rows: Any, name: str, quick: bool) -> tuple[Any, Record]:
-    """Returns our model with its defaults, and what there is to say of the fit."""
+def fitted(rows: Any, name: str, quick: bool, models: Path | None = None) -> tuple[Any, Record]:
+    """Returns our model with its defaults, and what there is to say of the fit.
+
+    models: A folder that keeps models, and from which those are taken that are there.
+    """
+    if models is not None and (models / f"{name}.json").exists():
+        about = json.loads((models / f"{name}.json").read_text(encoding="utf-8"))
+        return nits.load(models / f"{name}.nits"), about
+    model, about = _fitted(rows, name, quick)
+    if models is not None:
+        models.mkdir(parents=True, exist_ok=True)
+        model.save(models / f"{name}.nits")
+        write(models / f"{name}.json", about)
+    return model, about
+
+
+def _fitted(rows: Any, name: str, quick: bool) -> tuple[Any, Record]:
     steps, minutes = QUICK_STEPS if quick else None, MINUTES.get(name)
     start = time.perf_counter()
     model = nits.NITSDensity(random_state=0, max_steps=steps, max_minutes=minutes).fit(rows)
     return model, {
         "seconds": time.perf_counter() - start,
         "training_rows": len(rows),
+        "fitted_at": circumstances()["commit"],
         "max_minutes": minutes,
         "columns": {c.name: f"{c.kind}: {c.reason}" for c in model.schema_.columns},
     }
@@ -83,21 +99,23 @@ def rival_table(rival: str, table: Any, name: str, quick: bool) -> Record:
     return {**found, "seconds": seconds, "training_rows": rows}
 
 
-def our_anomalies(x: Any, y: Any, name: str, quick: bool) -> Record:
+def our_anomalies(x: Any, y: Any, name: str, quick: bool, models: Path | None) -> Record:
     """Returns our AUROC, and how many rows have no density at all."""
     train, test, label = suite_anomalies.parted(x, y)
-    model, found = fitted(train, name, quick)
+    model, found = fitted(train, name, quick, models)
     scores = model.score_samples(test)
     outside = int((scores == -np.inf).sum())
     return {**found, "auroc": suite_anomalies.auroc(scores, label), "rows_outside": outside}
 
 
-def parts_of(path: Path, name: str, quick: bool) -> dict[str, Callable[[], Record]]:
+def parts_of(
+    path: Path, name: str, quick: bool, models: Path | None = None
+) -> dict[str, Callable[[], Record]]:
     """Returns what there is to be measured of a file, by the names of the models."""
     if path.suffix == ".npz":
         with np.load(path) as file:
             x, y = (file[key][-QUICK_ROWS if quick else None :] for key in "Xy")
-        ours = partial(our_anomalies, x, y, name, quick)
+        ours = partial(our_anomalies, x, y, name, quick, models)
         return {"detectors": partial(suite_anomalies.detectors, x, y), OURS: ours}
     table = pandas.read_csv(path)
     if quick:
@@ -143,6 +161,7 @@ def main(argv: list[str] | None = None, folder: Path | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="tables; all by default")
     parser.add_argument("--quick", action="store_true", help="try the suite on a few rows")
     parser.add_argument("--model", choices=(OURS, "rivals"), help="both by default")
+    parser.add_argument("--models", type=Path, help="folder to keep models of anomalies in")
     args = parser.parse_args(argv)
     data = Path(os.environ["NITS_DATA"])
     every = [*sorted(data.glob("anomalies/*.npz")), *sorted(data.glob("tables/*.csv.gz"))]
@@ -154,7 +173,7 @@ def main(argv: list[str] | None = None, folder: Path | None = None) -> int:
     place = folder or (ROOT / "out" / "suite" if args.quick else RESULTS)
     for name in args.only or paths:
         path, file = paths[name], place / f"suite-{name}.json"
-        measure(file, path.parent.name, parts_of(path, name, args.quick), args.model)
+        measure(file, path.parent.name, parts_of(path, name, args.quick, args.models), args.model)
     return 0
 
 

@@ -26,17 +26,18 @@ def suite_tables(folder: Path) -> str:
         path.stem.removeprefix("suite-"): _parts(folder, path.name)
         for path in sorted(folder.glob("suite-*.json"))
     }
-    tables, anomalies, made, fitted = (
+    tables, anomalies, made, fitted, published = (
         {
             name.removeprefix(f"{kind}-"): parts
             for name, parts in named.items()
             if parts["kind"] == kind
         }
-        for kind in ("tables", "anomalies", "generated", "regression")
+        for kind in ("tables", "anomalies", "generated", "regression", "published")
     )
     sections = {
         "Held-out nats": nats_table(tables),
         "Generated tables": generated_table(made),
+        "Published splits": published_table(published),
         "Regression": regression_table(fitted),
         "Out-of-fold figure": out_of_fold_table(out_of_fold_of(tables, made, fitted)),
         "Sampled rows": samples_table(tables),
@@ -143,6 +144,28 @@ def _splits(found: Record, boosting: Record) -> tuple[str, ...]:
         mean("in_interval"),
         mean("seconds", 1),
     )
+
+
+def published_table(data: dict[str, Record]) -> str:
+    """Returns a line per data set: nats of held-out, validation and test rows."""
+    head = ("data set", "training rows", "networks", "out of fold", "validation", "test", "seconds")
+    lines = []
+    for name, parts in data.items():
+        ours = parts["nits"]
+        value, error = ours["out_of_fold"]
+        rows = f"{ours['training_rows']:,}" + (", weighted" if ours["weighted"] else "")
+        told = "–" if value is None else minus(f"{value:.3f} ± {2 * error:.3f}")
+        scored = [_published(ours.get(part)) for part in ("validation", "test")]
+        seconds = f"{ours['seconds']:.0f}"
+        lines.append((name, rows, str(ours["members"]), told, *scored, seconds))
+    return table(head, lines)
+
+
+def _published(found: Record | None) -> str:
+    if found is None:
+        return "not scored"
+    figure = f"{found['nats_inside']:.3f} ± {found['two_standard_errors']:.3f}"
+    return with_rows_outside(figure, found["rows_outside"], found["rows"])
 
 
 def out_of_fold_of(

@@ -15,8 +15,11 @@ import suite
 import suite_anomalies
 import suite_densities
 import suite_page
+import suite_published
 import suite_samples
 from models import synthesizers
+
+import nits
 
 
 def toy(rows: int, seed: int = 0) -> Any:
@@ -221,3 +224,34 @@ def test_a_column_beyond_its_share_and_a_table_left_behind_are_named() -> None:
     page = suite_page.anomaly_table(tables)
     assert "| mean | 0.600 | 0.810 | 0.300 |" in page
     assert page.endswith("Not below 0.6 where a rival has 0.8: 1 of 2 tables.")
+
+
+def test_published_splits_are_scored_and_written(data: Path) -> None:
+    rng = np.random.default_rng(0)
+    (data / "miniboone").mkdir()
+    for part, rows in (("train", 300), ("validation", 50), ("test", 40)):
+        np.save(data / "miniboone" / f"{part}.npy", rng.normal(size=(rows, 3)).astype(np.float32))
+    np.save(data / "miniboone" / "train_weight.npy", rng.integers(1, 3, 300).astype(np.float64))
+    folder, models = data / "results", data / "models"
+    command = ["--quick", "--only", "miniboone", "--models", str(models)]
+    assert suite_published.main(command, folder) == 0
+    assert "| miniboone | 300, weighted | 1 |" in suite_page.suite_tables(folder)
+    assert "not scored" in suite_page.suite_tables(folder)
+    assert suite_published.main([*command, "--test"], folder) == 0
+    found = json.loads((folder / "suite-published-miniboone.json").read_text())["nits"]["results"]
+    test = np.load(data / "miniboone" / "test.npy")
+    kept = nits.load(models / "miniboone.nits")
+    assert found["test"]["nats"] == pytest.approx(kept.score(test), abs=1e-6)
+    assert "not scored" not in suite_page.suite_tables(folder)
+
+
+def test_kept_models_of_anomalies_are_not_fitted_again(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, models = data / "results", str(data / "models")
+    command = ["--quick", "--only", "odd", "--model", "nits", "--models", models]
+    assert suite.main(command, folder) == 0
+    first = json.loads((folder / "suite-odd.json").read_text())["nits"]["results"]
+    monkeypatch.delattr(suite, "_fitted")
+    assert suite.main(command, folder) == 0
+    assert json.loads((folder / "suite-odd.json").read_text())["nits"]["results"] == first
