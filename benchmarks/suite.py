@@ -70,6 +70,17 @@ def _fitted(rows: Any, name: str, quick: bool) -> tuple[Any, Record]:
         "fitted_at": circumstances()["commit"],
         "max_minutes": minutes,
         "columns": {c.name: f"{c.kind}: {c.reason}" for c in model.schema_.columns},
+        **parts_told(model),
+    }
+
+
+def parts_told(model: Any) -> Record:
+    """Returns what a model's parts say alone of rows they held out, and all of them together."""
+    return {
+        "members": len(model.members_),
+        "sorts": model.sorts_,
+        "calibrated": isinstance(model.model_, nits.Calibrated),
+        "held_out": [model.held_out_, model.held_out_error_],
     }
 
 

@@ -40,6 +40,7 @@ def suite_tables(folder: Path) -> str:
         "Published splits": published_table(published),
         "Regression": regression_table(fitted),
         "Out-of-fold figure": out_of_fold_table(out_of_fold_of(tables, made, fitted)),
+        "What each sort of members is worth": sorts_table(tables, made, fitted, published),
         "Sampled rows": samples_table(tables),
         "Ranges": ranges_table(tables),
         "Anomalies": anomaly_table(anomalies),
@@ -152,13 +153,43 @@ def published_table(data: dict[str, Record]) -> str:
     lines = []
     for name, parts in data.items():
         ours = parts["nits"]
-        value, error = ours["out_of_fold"]
+        value, error = ours["held_out"]
         rows = f"{ours['training_rows']:,}" + (", weighted" if ours["weighted"] else "")
         told = "–" if value is None else minus(f"{value:.3f} ± {2 * error:.3f}")
         scored = [_published(ours.get(part)) for part in ("validation", "test")]
         seconds = f"{ours['seconds']:.0f}"
         lines.append((name, rows, str(ours["members"]), told, *scored, seconds))
     return table(head, lines)
+
+
+def sorts_table(*groups: dict[str, Record]) -> str:
+    """Returns a line per table: held-out nats of each sort alone, its weight, and of the mixture.
+
+    Of regression it is the first split.
+    """
+    found = {}
+    for group in groups:
+        for name, parts in group.items():
+            ours = parts.get("nits", {})
+            ours = ours.get("splits", {}).get("0", ours)
+            if ours.get("held_out", [None])[0] is not None and len(ours["sorts"]) > 1:
+                found[name] = ours
+    sorts = list(dict.fromkeys(sort["sort"] for ours in found.values() for sort in ours["sorts"]))
+    lines = []
+    for name, ours in found.items():
+        own = {sort["sort"]: sort for sort in ours["sorts"]}
+        value, error = ours["held_out"]
+        whole = minus(f"{value:.3f} ± {2 * error:.3f}")
+        each = (_sort(own.get(sort)) for sort in sorts)
+        lines.append((name, *each, whole, "yes" if ours["calibrated"] else "no"))
+    return table(("table", *sorts, "the mixture", "with curves"), lines)
+
+
+def _sort(found: Record | None) -> str:
+    if found is None:
+        return "–"
+    alone = "–" if found["held_out"] is None else minus(f"{found['held_out']:.3f}")
+    return f"{alone}, {found['weight']:.0%}"
 
 
 def _published(found: Record | None) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 from models.fitted import Points, Values
 from results import RESULTS, ROOT, Record, circumstances, write
 from scores import nats
-from suite import OURS, QUICK_ROWS, QUICK_STEPS, kept
+from suite import OURS, QUICK_ROWS, QUICK_STEPS, kept, parts_told
 
 import nits
 from nits import datasets
@@ -68,9 +68,7 @@ def figures(name: str, args: argparse.Namespace) -> Record:
         "training_rows": len(parts.train),
         "weighted": parts.weight is not None,
         "max_minutes": args.minutes,
-        "members": len(model.members_),
-        "sorts": model.sorts_,
-        "out_of_fold": [model.held_out_, model.held_out_error_],
+        **parts_told(model),
         "validation": nats(model.score_samples(np.array(parts.validation))),
     }
     if args.test:

@@ -26,7 +26,7 @@ import pandas
 import torch
 from numpy.typing import NDArray
 from results import RESULTS, ROOT, Record, circumstances, write
-from suite import OURS, QUICK_STEPS, kept
+from suite import OURS, QUICK_STEPS, kept, parts_told
 from suite_densities import on_base, out_of_fold, step_of
 
 import nits
@@ -120,6 +120,7 @@ def ours(data: Split, quick: bool) -> Record:
         "in_interval": float(((ends[:, 0] <= y) & (y <= ends[:, 1])).mean()),
         "seconds": seconds,
         "out_of_fold": out_of_fold(model, shares.sum(1)),
+        **parts_told(model),
     }
 
 

@@ -25,6 +25,7 @@ from nits.heads import (
     ListedEdges,
     Quantized,
 )
+from nits.model.calibrated import BUMPS, Calibrated
 from nits.model.density import Density
 from nits.pnn.curves import Asinh, Log
 from nits.weights import ConvSize, Guided
@@ -152,6 +153,13 @@ def mixture(make: Callable[[], Density], weights: list[float]) -> Density:
     return Mixture([make() for _ in weights], weights)
 
 
+def calibrated(density: Density) -> Density:
+    """A model with curves of its own for all columns but the first."""
+    logits = torch.randn(density.columns, BUMPS)
+    logits[0] = 0.0
+    return Calibrated(density, logits)
+
+
 def dequantized(shape: tuple[int, int, int]) -> Density:
     """Noisy pixels."""
     return Dequantized(conv(shape, Continuous(0.0, 1.0, SMALL)), seed=0)
@@ -205,6 +213,15 @@ MODELS: dict[str, Callable[[], Density]] = {
     ),
     "mixture-whitened": lambda: randomized(
         lambda: mixture(lambda: whitened(real(3), order=[2, 0, 1]), [1, 3]), 25
+    ),
+    "calibrated": lambda: randomized(lambda: calibrated(mlp(mixed_supports(), context=2)), 35),
+    "calibrated-tables": lambda: randomized(
+        lambda: calibrated(
+            mixture(
+                lambda: mlp([*decided_columns()[3:], Categorical(3)], order=[3, 0, 2, 1]), [2, 1]
+            )
+        ),
+        36,
     ),
     "dequantized": lambda: randomized(lambda: dequantized((1, 2, 2)), 26),
     "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 33),

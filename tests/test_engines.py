@@ -205,8 +205,11 @@ def announced(
 
 @contextmanager
 def interrupts(place: Path, *files: int) -> Iterator[None]:
-    """Sends this process what Ctrl-C sends, when a folder has so many files, and then so many."""
-    over = threading.Event()
+    """Sends this process what Ctrl-C sends, when a folder has so many files, and then so many.
+
+    A process that a shell put into the background may ignore it, and is told not to.
+    """
+    over, before = threading.Event(), signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def send() -> None:
         for count in files:
@@ -222,6 +225,7 @@ def interrupts(place: Path, *files: int) -> Iterator[None]:
     finally:
         over.set()
         sender.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_keeps_what_was_learned(engine: Local, spy: Spy, tmp_path: Path) -> None:

@@ -327,6 +327,7 @@ def streets(rows: int = 300) -> Any:
 @pytest.mark.parametrize("pool_below", [0, 20])
 def test_the_held_out_figure_is_the_score_of_those_rows(weighted: bool, pool_below: int) -> None:
     table = streets()
+    table.loc[table["rain"].nlargest(2).index, "rain"] = table["rain"].max()  # no lone extreme
     weight = np.where(table["rain"] == 0, 9.0, 0.5) if weighted else None
     model = small(pool_below=pool_below, validation_fraction=0.3).fit(table, sample_weight=weight)
     _, at = parted(len(table), 0.3, int(check_random_state(0).randint(2**31 - 1)))

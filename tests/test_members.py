@@ -14,7 +14,7 @@ import nits
 from mixed_table import mixed, small
 from nits import Mixture, NITSDensity
 from nits.model.density import Density
-from nits.tables import members, networks, stacking, tasks, told
+from nits.tables import calibration, judging, members, networks, stacking, tasks, told
 from nits.tables.defaults import FEW_STYLES
 from nits.tables.stacking import Numbers
 from nits.training.likelihood import start_from_data
@@ -39,7 +39,7 @@ def watched(patch: pytest.MonkeyPatch) -> list[tuple[tasks.Task, Density]]:
     seen: list[tuple[tasks.Task, Density]] = []
     taught = members.taught
 
-    def watching(task: tasks.Task, reporter: Reporter) -> members.Learned:
+    def watching(task: tasks.Task, reporter: Reporter) -> judging.Learned:
         found = taught(task, reporter)
         seen.append((task, found.density))
         return found
@@ -48,10 +48,20 @@ def watched(patch: pytest.MonkeyPatch) -> list[tuple[tasks.Task, Density]]:
     return seen
 
 
-def fit(table: Any, weights: list[float] | None, weight: Any = None, **options: Any) -> Trained:
-    """Fits a small model; its sorts have these weights instead of those by held-out rows."""
+def fit(
+    table: Any,
+    weights: list[float] | None,
+    weight: Any = None,
+    curves: bool = False,
+    **options: Any,
+) -> Trained:
+    """Fits a small model; its sorts have these weights instead of those by held-out rows.
+
+    curves: Whether it is made narrower or broader, whatever that is worth.
+    """
     with pytest.MonkeyPatch.context() as patch:
         seen = watched(patch)
+        patch.setattr(calibration, "WORTH", -np.inf if curves else np.inf)
         if weights is not None:
             patch.setattr(stacking, "weights", lambda *_: np.array(weights))
         return Trained(small(**options).fit(table, sample_weight=weight), seen)
@@ -271,6 +281,28 @@ def test_filled_rows_are_those_of_the_mixture() -> None:
     assert torch.equal(rows, again)
 
 
+@pytest.mark.parametrize("sets", [[1], [2], [0, 2], [1, 3, 4], [3, 4]])
+def test_rows_with_set_values_anywhere_are_those_of_the_mixture(sets: list[int]) -> None:
+    """Set values stay, and columns before and after them have the mixture's distribution."""
+    from registry import MODELS
+
+    model = MODELS["mixture-context"]()
+    u = torch.rand(4000, model.columns, generator=torch.Generator().manual_seed(1))
+    context = torch.randn(4000, 2, generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        ends = model.from_uniform(torch.full((4000, model.columns), 0.97), context)
+        given = torch.full_like(u, torch.nan)
+        given[1000:, sets] = ends[1000:, sets]
+        given[3000:, sets[-1]] = torch.nan
+        rows = model.filled(u, given, context)
+        assert torch.equal(rows[~given.isnan()], given[~given.isnan()])
+        back = model.to_uniform(rows, context)
+    for column, drawn in zip(back.t(), given.isnan().t(), strict=True):
+        assert scipy.stats.kstest(column[drawn].numpy(), "uniform").pvalue > 1e-4
+    free = back[1000:3000][:, [i for i in range(model.columns) if i not in sets]].numpy()
+    assert np.abs(np.corrcoef(free.T) - np.eye(free.shape[1])).max() < 0.1
+
+
 def test_processes_are_started_if_there_is_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "available", lambda: 3)
     rows = nits.Rows(torch.zeros(100, 2))
@@ -298,7 +330,7 @@ def interrupted_at(patch: pytest.MonkeyPatch, begun: int) -> None:
     """Has an interrupt come when so many members have been taught."""
     left, taught = [begun], members.taught
 
-    def until(task: tasks.Task, reporter: Reporter) -> members.Learned:
+    def until(task: tasks.Task, reporter: Reporter) -> judging.Learned:
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
@@ -362,9 +394,10 @@ def test_the_sorts_that_are_kept_learn_from_further_folds(
     kept = FEW_STYLES[0].name
     trained = [task for task, _ in seen if task.recipe is not None]
     assert len(trained) == 9
-    assert sorted(task.fold for task in trained if task.sort == kept) == [0, 1, 2, 3, 4]
+    assert sorted(task.fold for task in trained if task.sort == kept) == [0, 1, 2, 2, 2]
     assert len({task.seed for task in trained}) == 9
-    held_out = torch.cat([task.held_out for task in trained if task.sort == kept])
+    by_fold = {task.fold: task.held_out for task in trained if task.sort == kept}
+    held_out = torch.cat(list(by_fold.values()))
     assert len(held_out.unique()) == len(held_out)
     assert [m["sort"] for m in model.members_] == [kept] * 5
     np.testing.assert_allclose([m["weight"] for m in model.members_], 0.2)

@@ -255,3 +255,17 @@ def test_kept_models_of_anomalies_are_not_fitted_again(
     monkeypatch.delattr(suite, "_fitted")
     assert suite.main(command, folder) == 0
     assert json.loads((folder / "suite-odd.json").read_text())["nits"]["results"] == first
+
+
+def test_the_page_tells_what_each_sort_is_worth() -> None:
+    sorts = [
+        {"sort": "networks", "weight": 0.75, "held_out": -1.5},
+        {"sort": "straight lines", "weight": 0.0, "held_out": None},
+    ]
+    ours = {"held_out": [-1.25, 0.1], "sorts": sorts, "calibrated": True}
+    other = {"splits": {"0": {**ours, "sorts": [sorts[0], {**sorts[0], "sort": "other"}]}}}
+    page = suite_page.sorts_table({"a": {"nits": ours}}, {"b": {"nits": other}}, {"c": {}})
+    assert "| table | networks | straight lines | other | the mixture | with curves |" in page
+    assert "| a | −1.500, 75% | –, 0% | – | −1.250 ± 0.200 | yes |" in page
+    assert "| b | −1.500, 75% | – | −1.500, 75% | −1.250 ± 0.200 | yes |" in page
+    assert "| c |" not in page

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from nits import datasets, heads, images, weights
     from nits.images.dequantized import Dequantized
     from nits.images.estimator import NITSImages
+    from nits.model.calibrated import Calibrated
     from nits.model.joint import NITS
     from nits.model.mixture import Mixture
     from nits.model.whitened import Whitened
@@ -30,6 +31,7 @@ __all__ = [
     "NITS",
     "PNN",
     "AdamW",
+    "Calibrated",
     "Constant",
     "Cosine",
     "Dequantized",
@@ -57,6 +59,7 @@ _PLACES = {
     "NITS": "model.joint",
     "PNN": "pnn.distributions",
     "AdamW": "training.optimizers",
+    "Calibrated": "model.calibrated",
     "Constant": "training.schedules",
     "Cosine": "training.schedules",
     "Dequantized": "images.dequantized",

@@ -194,18 +194,30 @@ class Mixture(Density):
     ) -> Tensor:
         """Returns rows at probabilities u in which some values are set; see `Density.filled`.
 
-        Rows in which these come first, or none is set, are each drawn from one member.
+        Each row is drawn from one member up to a set value, by which another is then chosen.
         """
         if within is not None:
             return super().filled(u, given, context, within)
-        known = ~torch.isnan(given[:, self.order])
-        first = ~(known[:, 1:] & ~known[:, :-1]).any(1)
-        rows = torch.empty_like(u)
-        for here, fill in ((~first, super().filled), (first, self._from_members)):
-            at = here.nonzero().flatten()
-            if len(at):
-                rows[at] = fill(u[at], given[at], None if context is None else context[at])
-        return rows
+        ordered = given[:, self.order]
+        known = ~torch.isnan(ordered)
+        places = torch.arange(self.columns, device=u.device)
+        fixed = known.cumprod(1).sum(1)  # the first so many columns are settled
+        rows = self._from_members(u, self._first(given, fixed), context)
+        while True:
+            later = (known & (places >= fixed.unsqueeze(1))).any(1).nonzero().flatten()
+            if not len(later):
+                return rows
+            ahead = (known & (places >= fixed.unsqueeze(1)))[later]
+            fixed[later] = ahead.long().argmax(1) + 1
+            rows[later] = torch.where(torch.isnan(given[later]), rows[later], given[later])
+            told = self._first(rows[later], fixed[later])
+            about = None if context is None else context[later]
+            rows[later] = self._from_members(u[later], told, about)
+
+    def _first(self, rows: Tensor, count: Tensor) -> Tensor:
+        """Returns the first columns in modelling order of each row, and NaN for the others."""
+        ranks = self.order.argsort()
+        return rows.masked_fill(ranks >= count.unsqueeze(1), torch.nan)
 
     def _from_members(self, u: Tensor, given: Tensor, context: Tensor | None) -> Tensor:
         """Draws each row from one member, which the first column that is drawn chooses.

@@ -22,6 +22,7 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 KINDS = {
     "nits": "nits.model.joint.NITS",
     "mixture": "nits.model.mixture.Mixture",
+    "calibrated": "nits.model.calibrated.Calibrated",
     "whitened": "nits.model.whitened.Whitened",
     "dequantized": "nits.images.dequantized.Dequantized",
 }

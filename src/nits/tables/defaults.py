@@ -120,7 +120,7 @@ def plan(rows: int, columns: int, groups: int = 1, seconds: float | None = None)
     epochs = 60 if rows >= SOME else 120 if rows > FEW else 300
     free = SOME <= rows < MANY
     whole = Plan(
-        members=2 if rows >= MANY else 4 if rows >= SOME else 9,
+        members=2 if rows >= MANY else 4 if rows >= SOME else 12,
         styles=MANY_STYLES if rows >= MANY else SOME_STYLES if rows >= SOME else FEW_STYLES,
         hidden=max(hidden, columns),
         blocks=2,

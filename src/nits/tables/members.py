@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from nits.engines.local import Local, available
 from nits.model.density import Density
 from nits.model.mixture import Mixture
-from nits.tables import networks, stacking
+from nits.tables import calibration, networks
+from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
+from nits.tables.extremes import Extremes, extremes
+from nits.tables.judging import Done, Judged, Learned, judged
 from nits.tables.networks import Sketch
 from nits.tables.tasks import SIMPLE_PNN, Course, Task
 from nits.training.fit import fit as train
@@ -39,18 +42,6 @@ INTERRUPTED = "interrupted"
 ANOTHER = 0.05
 """Nats per row that a sort must add to learn from further folds: about what another network of one
 of the other sorts adds."""
-
-
-class Learned(NamedTuple):
-    """What became of a task.
-
-    density, history: What it learned, and how; no history of a simple member.
-    scores: Log-densities of the rows that it held out.
-    """
-
-    density: Density
-    history: dict[str, Any] | None
-    scores: NDArray[np.float64]
 
 
 class Model(NamedTuple):
@@ -80,20 +71,44 @@ def learned(
     """
     course = Course.of(estimator, rows, plan, seed)
     first = course.first()
-    done = _run(first, estimator, plan)
+    ends = extremes(estimator.schema_.columns, torch.as_tensor(rows.x))
+    done = _honest(_run(first, estimator, plan), ends)
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
-    told = judged = _judged(done, rows, units)
+    told = before = judged(done, rows, units)
     if len(done) == len(first) and all(_ended(result) for _, result in done):
-        serving = _judged(done, rows, units, ANOTHER).kept
-        later = _run(course.second(serving), estimator, plan)
+        serving = judged(done, rows, units, ANOTHER).kept
+        later = _honest(_run(course.second(serving), estimator, plan), ends)
         if later:
             done = [pair for pair in done if pair[0].sort in serving] + later
-            told = _judged(done, rows, units)
-    return _mixed(estimator.sketch_, rows, done, told, judged)
+            told = judged(done, rows, units)
+    curves = _curves(estimator.sketch_, rows, done, told)
+    if curves is not None:
+        told = told.raised(curves.which, curves.gains)
+    return _mixed(estimator.sketch_, rows, done, told, before, curves)
 
 
-def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> list[tuple[Task, Learned]]:
+def _curves(sketch: Sketch, rows: Rows, done: Done, told: Judged) -> calibration.Found | None:
+    """Returns how much narrower or broader the mixture should be, if rows were held out."""
+    curved = [isinstance(column, Numeric) and not column.optional for column in sketch.columns]
+    parts = []
+    for fold in sorted({task.fold for task, _ in done}):
+        here = [pair for pair in done if pair[0].fold == fold and told.shares[pair[0].sort]]
+        networks = sum(result.history is not None for _, result in here)
+        if networks >= calibration.ENOUGH and len(here[0][0].held_out) and any(curved):
+            shares = [told.shares[task.sort] / _alike(task, here) for task, _ in here]
+            mixture = Mixture([result.density for _, result in here], shares)
+            parts.append(calibration.seen(mixture, rows, here[0][0].held_out, curved))
+    weight = None if rows.weights is None else rows.weights.double().numpy()
+    return calibration.found(parts, weight)
+
+
+def _alike(task: Task, every: Done) -> int:
+    """Returns how many members are of the same sort."""
+    return sum(other.sort == task.sort for other, _ in every)
+
+
+def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
     workers = _workers(tasks)
     if (minutes := estimator.max_minutes) is not None:
@@ -102,6 +117,18 @@ def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> list[tuple[Ta
     results = Local(workers).run(taught, tasks, progress=estimator.verbose) if tasks else []
     pairs = zip(tasks, results, strict=True)
     return [(task, result) for task, result in pairs if result is not None]
+
+
+def _honest(done: Done, ends: Extremes) -> Done:
+    """Returns the same with scores as if no extreme value of a held-out row had been known."""
+    return [
+        (task, result._replace(scores=ends.left_out(result.scores, *_parts(task, result))))
+        for task, result in done
+    ]
+
+
+def _parts(task: Task, result: Learned) -> tuple[Density, Rows, torch.Tensor]:
+    return result.density, task.rows, task.held_out
 
 
 def _ended(result: Learned) -> bool:
@@ -135,55 +162,13 @@ def _scores(density: Density, rows: Rows) -> NDArray[np.float64]:
     return torch.cat(parts).cpu().numpy() if parts else np.empty(0)
 
 
-class Judged(NamedTuple):
-    """What the rows that were held out say of each sort of members.
-
-    shares: The weight of each sort, by name.
-    alone: The mean log-density of those rows under each sort.
-    held_out, error: That of their mixture, and its standard error.
-    """
-
-    shares: dict[str, float]
-    alone: dict[str, float | None]
-    held_out: float | None
-    error: float | None
-
-    @property
-    def kept(self) -> set[str]:
-        """The sorts with a weight."""
-        return {sort for sort, share in self.shares.items() if share > 0}
-
-
-def _judged(
-    done: list[tuple[Task, Learned]],
-    rows: Rows,
-    units: NDArray[np.float64],
-    worth_per_row: float = 0.0,
-) -> Judged:
-    """Weighs members by what they say of rows that they held out, equation (30).
-
-    worth_per_row: Nats that a sort must add to have a weight.
-    """
-    sorts = list(dict.fromkeys(task.sort for task, _ in done))
-    index, scores = _table(done, sorts)
-    weight = rows.view(index).weights
-    by_row = None if weight is None else weight.double().numpy()
-    w = stacking.weights(scores, by_row, worth_per_row)
-    own = scores + units[index.numpy(), None]
-    alone = [_figures(column, by_row)[0] for column in own.T]
-    return Judged(
-        dict(zip(sorts, w.tolist(), strict=True)),
-        dict(zip(sorts, alone, strict=True)),
-        *_figures(stacking.mixed(own, w), by_row),
-    )
-
-
 def _mixed(
     sketch: Sketch,
     rows: Rows,
-    done: list[tuple[Task, Learned]],
+    done: Done,
     told: Judged,
     before: Judged,
+    curves: calibration.Found | None,
 ) -> Model:
     """Returns the mixture of members that have a weight.
 
@@ -192,8 +177,7 @@ def _mixed(
     parts = []
     for task, result in done:
         if result.history is not None and told.shares[task.sort]:
-            alike = sum(other.sort == task.sort for other, _ in done)
-            parts.append((result.density, task, told.shares[task.sort] / alike))
+            parts.append((result.density, task, told.shares[task.sort] / _alike(task, done)))
     for sort in (networks.LINEAR, networks.INDEPENDENT):
         if told.shares.get(sort):
             task = next(task for task, _ in done if task.sort == sort)
@@ -211,40 +195,14 @@ def _mixed(
         }
         for sort, alone in before.alone.items()
     ]
-    return Model(density.eval(), members, sorts, _history(done), told.held_out, told.error)
+    density = calibration.calibrated(density.eval(), curves)
+    return Model(density, members, sorts, _history(done), *told.figures)
 
 
-def _table(
-    done: list[tuple[Task, Learned]], sorts: list[str]
-) -> tuple[torch.Tensor, NDArray[np.float64]]:
-    """Returns the rows that all sorts held out, and their scores under each, shape (N, S)."""
-    found: dict[int, dict[str, NDArray[np.float64]]] = {}
-    rows: dict[int, torch.Tensor] = {}
-    for task, result in done:
-        found.setdefault(task.fold, {})[task.sort] = result.scores
-        rows[task.fold] = task.held_out
-    whole = [fold for fold, by_sort in found.items() if len(by_sort) == len(sorts)]
-    if not whole:
-        return torch.empty(0, dtype=torch.long), np.empty((0, len(sorts)))
-    columns = [np.concatenate([found[fold][sort] for fold in whole]) for sort in sorts]
-    return torch.cat([rows[fold] for fold in whole]), np.stack(columns, 1)
-
-
-def _history(done: list[tuple[Task, Learned]]) -> dict[str, Any]:
+def _history(done: Done) -> dict[str, Any]:
     """Returns the training history of the first network, and those of the others in it."""
     first, *others = (result.history for _, result in done if result.history is not None)
     return {**first, "others": others}
-
-
-def _figures(
-    said: NDArray[np.float64], weight: NDArray[np.float64] | None
-) -> tuple[float | None, float | None]:
-    """Returns the mean of held-out rows, and its standard error."""
-    if not len(said):
-        return None, None
-    share = np.full(len(said), 1 / len(said)) if weight is None else weight / weight.sum()
-    mean = float(share @ said)
-    return mean, float(np.sqrt(np.sum((share * (said - mean)) ** 2)))
 
 
 def _workers(every: list[Task]) -> int:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 import nits
 from nits.model import storage
+from nits.model.calibrated import Calibrated
 from nits.model.mixture import Mixture
 from nits.model.reading import Reading
 from nits.tables import networks, schema
@@ -35,7 +36,8 @@ def save(estimator: Any, path: str | Path) -> None:
 def description(estimator: Any) -> dict[str, Any]:
     """Returns what a file holds besides tensors: parameters, schema, sizes, training history."""
     model = estimator.model_
-    parts = model.members if isinstance(model, Mixture) else [model]
+    inner = model.density if isinstance(model, Calibrated) else model
+    parts = inner.members if isinstance(inner, Mixture) else [inner]
     pairs = zip(parts, estimator.members_, strict=True)
     return {
         "nits": nits.__version__,
@@ -49,6 +51,7 @@ def description(estimator: Any) -> dict[str, Any]:
             "order": model.order.tolist(),
             "knots": [head.knots for head in estimator.sketch_.given],
             "members": [networks.described(*pair) for pair in pairs],
+            "calibrated": isinstance(model, Calibrated),
         },
         "sorts": estimator.sorts_,
         "training": estimator.history_,
@@ -115,7 +118,8 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     estimator.members_ = [
         {name: value for name, value in about.items() if name != "weights"} for about in members
     ]
-    estimator.model_ = Mixture(parts) if len(parts) > 1 else parts[0]
+    density = Mixture(parts) if len(parts) > 1 else parts[0]
+    estimator.model_ = Calibrated(density) if shape.get("calibrated") else density
     state = {
         name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")
     }

@@ -49,6 +49,21 @@ def weights(scores: Numbers, weight: Numbers | None = None, worth_per_row: float
     return whole
 
 
+def guessed(scores: Numbers, rows: Numbers, guess: Numbers) -> Numbers:
+    """Returns the likeliest weights, shape (S,), if some rows have been seen before the others.
+
+    rows: Of each row of the scores, how often it counts.
+    guess: How many such rows came from each of the S.
+    """
+    w: Numbers = guess / guess.sum()
+    likely = np.exp(scores - scores.max(1, keepdims=True))
+    for _ in range(UPDATES):
+        shares = likely * w
+        shares /= shares.sum(1, keepdims=True)
+        w = np.asarray((rows @ shares + guess) / (rows.sum() + guess.sum()))
+    return w
+
+
 def mixed(scores: Numbers, w: Numbers) -> Numbers:
     """Returns the log-density of each row, shape (N,), under the mixture of the sorts."""
     used = w > 0

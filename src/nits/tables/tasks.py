@@ -69,7 +69,8 @@ class Course(NamedTuple):
     """Who learns what, in two rounds.
 
     In the first round networks of all styles and simple densities learn from the same folds. The
-    networks that are left then have the styles that the first round kept, on further folds.
+    networks that are left then have the styles that the first round kept, on further folds, as many
+    on each as there were styles: a mixture of these tells how broad that of all networks is.
 
     parts: The folds: rows to learn from, and rows to hold out.
     tried: How many folds the first round has.
@@ -88,7 +89,7 @@ class Course(NamedTuple):
         fraction, styles = estimator.validation_fraction, len(plan.styles[: plan.members])
         tried = 1 if len(rows) * fraction >= TOLD_BY else 2
         left = max(plan.members - tried * styles, 0)
-        number = tried + left if left else math.ceil(plan.members / styles)
+        number = tried + math.ceil(left / styles) if left else math.ceil(plan.members / styles)
         parts = folds(len(rows), number, fraction, seed)
         return cls(estimator, rows, plan, seed, parts, tried)
 
@@ -108,7 +109,7 @@ class Course(NamedTuple):
         begun = self.tried * len(every)
         count = max(self.plan.members - begun, 0) if styles else 0
         found = [
-            self._network(begun + k, self.tried + k // len(styles), styles[k % len(styles)])
+            self._network(begun + k, self.tried + k // len(every), styles[k % len(styles)])
             for k in range(count)
         ]
         simple = [sort for sort in (networks.LINEAR, networks.INDEPENDENT) if sort in kept]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
+
+from nits.model.calibrated import Calibrated
+from nits.model.density import Density
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
 
@@ -37,6 +42,17 @@ def sorts(tried: list[dict[str, Any]]) -> list[str]:
         own = "" if sort["held_out"] is None else f"  {sort['held_out']:.4f} nats alone"
         lines.append(f"  {sort['sort']:{width}}  {sort['weight']:4.0%}{own}")
     return lines
+
+
+def curves(model: Density, names: Sequence[str]) -> list[str]:
+    """Returns a line per column that was made narrower or broader, if any; see `Calibrated`."""
+    found = [model.curve(i) for i in range(len(names))] if isinstance(model, Calibrated) else []
+    lines = []
+    for name, curve in zip(names, found, strict=False):
+        if curve is not None:
+            low, high = curve.inverse(torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
+            lines.append(f"  {name}: 90 % intervals are the mixture's {high - low:.0%} ones")
+    return ["made narrower or broader by held-out rows:", *lines] if lines else []
 
 
 def figure(held_out: float, error: float | None) -> str:

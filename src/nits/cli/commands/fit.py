@@ -55,5 +55,7 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
             known = told.figure(held_out, estimator.held_out_error_)
             figure = f"; {known} nats per row on held-out rows"
         print("members, by weight:", *told.sorts(estimator.sorts_), sep="\n", file=sys.stderr)
+        for line in told.curves(estimator.model_, estimator.schema_.names):
+            print(line, file=sys.stderr)
         print(f"{output}: {len(estimator.schema_.columns)} columns{figure}", file=sys.stderr)
     return 0

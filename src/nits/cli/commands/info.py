@@ -27,6 +27,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"  {seconds:8.1f}  {value:.4f}")
     if model.sorts_:
         print("members, by weight:", *told.sorts(model.sorts_), sep="\n")
+    for line in told.curves(model.model_, model.schema_.names):
+        print(line)
     if model.held_out_ is not None:
         figure = told.figure(model.held_out_, model.held_out_error_)
         print(f"held-out rows: {figure} nats per row, in the table's units")

@@ -1,0 +1,131 @@
+"""Curves of a mixture: fitted to held-out rows, used where they pay, kept in the file."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+import scipy.optimize
+import scipy.special
+import scipy.stats
+import torch
+
+import nits
+from mixed_table import mixed
+from nits import Calibrated
+from nits.heads import Continuous
+from nits.model.calibrated import BUMPS, Curve
+from nits.tables import calibration, told
+from nits.tables.stacking import Numbers
+from test_members import WEIGHTS, Trained, fit, scored
+
+
+def seen(columns: list[Numbers], first: int = 0) -> calibration.Seen:
+    """What columns of probabilities say, none of which has a mass."""
+    head, n = Continuous(), len(columns[0])
+    parts = []
+    for u in columns:
+        middle = torch.from_numpy(u)
+        parts.append(calibration._bumps(head, middle, middle, torch.zeros(n), True))
+    return calibration.Seen(np.arange(first, first + n), torch.stack(parts, 1).numpy())
+
+
+def test_too_broad_a_mixture_is_narrowed_by_what_it_gains() -> None:
+    rng = np.random.default_rng(0)
+    parts = [seen([rng.beta(3, 3, 2000), rng.random(2000)], 2000 * k) for k in range(3)]
+    found = calibration.found(parts, None)
+    assert found is not None
+    assert sorted(found.which) == list(range(6000))
+    gained = -scipy.stats.beta(3, 3).entropy()
+    error = 2 * found.gains.std() / np.sqrt(6000)
+    assert abs(found.gains.mean() - gained) < error + 0.01
+    u = torch.linspace(0.02, 0.98, 49, dtype=torch.float64)
+    narrow, even = (Curve(row.softmax(0)).log_slope(u, 0 * u).exp() for row in found.logits)
+    np.testing.assert_allclose(narrow, scipy.stats.beta(3, 3).pdf(u), atol=0.15)
+    np.testing.assert_allclose(even, 1, atol=0.15)
+
+
+@pytest.mark.parametrize("count", [10, 40, 3000])
+def test_what_is_right_is_left_alone(count: int) -> None:
+    rng = np.random.default_rng(1)
+    parts = [seen([rng.random(count)], count * k) for k in range(2)]
+    assert calibration.found(parts, None) is None
+    assert calibration.found(parts[:1], None) is None
+    assert calibration.found([], None) is None
+
+
+def test_gains_are_of_rows_that_the_curve_was_not_fitted_to() -> None:
+    """One fold is too broad and the other too narrow: neither helps the other."""
+    rng = np.random.default_rng(2)
+    parts = [seen([rng.beta(4, 4, 500)]), seen([rng.beta(0.4, 0.4, 500)], 500)]
+    assert calibration.found(parts, None) is None
+
+
+def test_rows_count_by_their_weight() -> None:
+    rng = np.random.default_rng(3)
+    u = np.where(np.arange(4000) % 2, rng.beta(4, 4, 4000), rng.random(4000))
+    weight = np.where(np.arange(4000) % 2, 1.0, 1e-9)
+    parts = [seen([u[:2000]]), seen([u[2000:]], 2000)]
+    found, plain = calibration.found(parts, weight), calibration.found(parts, None)
+    assert found is not None
+    heights = [0.0 if f is None else float(f.logits.softmax(1)[0, 6]) for f in (found, plain)]
+    assert heights[0] > 1.2 * heights[1]
+
+
+@pytest.fixture(scope="module")
+def table() -> Any:
+    return mixed(240)
+
+
+@pytest.fixture(scope="module")
+def trained(table: Any) -> Trained:
+    return fit(table, WEIGHTS, curves=True, members=6, max_steps=8)
+
+
+def test_curves_change_the_density_and_the_held_out_figure(trained: Trained, table: Any) -> None:
+    model = trained.model
+    assert isinstance(model.model_, Calibrated)
+    plain = scored(model, model.model_.density, table)
+    assert np.abs(model.score_samples(table) - plain).max() > 0.01
+    without = fit(table, WEIGHTS, members=6, max_steps=8).model
+    np.testing.assert_allclose(without.score_samples(table), plain)
+    assert model.held_out_ is not None
+    assert without.held_out_ is not None
+    assert abs(model.held_out_ - without.held_out_) > 1e-4
+
+
+def test_columns_without_order_or_with_holes_have_no_curve(trained: Trained) -> None:
+    model = trained.model
+    assert isinstance(model.model_, Calibrated)
+    for i, column in enumerate(model.schema_.columns):
+        if column.optional or column.kind == "categorical":
+            assert model.model_.curve(i) is None
+
+
+def test_users_are_told_which_columns_were_made_narrower_or_broader() -> None:
+    base = nits.NITS.independent(2)
+    logits = torch.zeros(2, BUMPS)
+    logits[1] = -3 * torch.linspace(-1, 1, BUMPS).square()
+    head, line = told.curves(Calibrated(base, logits), ["size", "price"])
+    assert head == "made narrower or broader by held-out rows:"
+    rises = Curve(logits[1].double().softmax(0)).at
+    low, high = (
+        scipy.optimize.brentq(lambda u, level=level: float(rises(torch.tensor(u))) - level, 0, 1)
+        for level in (0.05, 0.95)
+    )
+    assert line == f"  price: 90 % intervals are the mixture's {high - low:.0%} ones"
+    assert high - low < 0.8
+    assert told.curves(base, ["size", "price"]) == []
+
+
+def test_samples_and_files(trained: Trained, table: Any, tmp_path: Path) -> None:
+    model = trained.model
+    drawn = model.sample(300, random_state=0)
+    assert drawn.dtypes.to_dict() == table.dtypes.to_dict()
+    assert np.isfinite(model.score_samples(drawn)).all()
+    model.save(tmp_path / "m.nits")
+    again = nits.load(tmp_path / "m.nits")
+    assert np.array_equal(again.score_samples(table), model.score_samples(table))
+    pandas.testing.assert_frame_equal(again.sample(30, random_state=1), model.sample(30, 1))
+    assert again.held_out_ == model.held_out_
