@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from nits.images.estimator import NITSImages
     from nits.model.joint import NITS
     from nits.model.mixture import Mixture
+    from nits.model.random_roles import RandomRoles
+    from nits.model.roles import Roles
     from nits.model.whitened import Whitened
     from nits.persistence import load, save
     from nits.pnn.binned import QuantizedPNN
@@ -39,7 +41,9 @@ __all__ = [
     "NITSImages",
     "Plateau",
     "QuantizedPNN",
+    "RandomRoles",
     "Recipe",
+    "Roles",
     "Rows",
     "ScheduleFree",
     "Whitened",
@@ -66,7 +70,9 @@ _PLACES = {
     "NITSImages": "images.estimator",
     "Plateau": "training.schedules",
     "QuantizedPNN": "pnn.binned",
+    "RandomRoles": "model.random_roles",
     "Recipe": "training.recipe",
+    "Roles": "model.roles",
     "Rows": "training.rows",
     "ScheduleFree": "training.optimizers",
     "Whitened": "model.whitened",

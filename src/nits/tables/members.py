@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from nits.engines.local import Local, available
 from nits.model.density import Density
 from nits.model.mixture import Mixture
-from nits.tables import networks, stacking
+from nits.model.random_roles import RandomRoles
+from nits.model.roles import Roles
+from nits.tables import companion, networks, stacking
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.networks import Sketch
 from nits.tables.tasks import SIMPLE_PNN, Course, Task
@@ -61,6 +63,7 @@ class Model(NamedTuple):
     history: How the first network was trained, and in it how the others were.
     held_out, error: Mean log-density of rows that were held out, in the table's units, and the
         standard error of it; None without such rows.
+    companion: The network for questions of any columns, if it was wanted and learned.
     """
 
     density: Density
@@ -69,6 +72,7 @@ class Model(NamedTuple):
     history: dict[str, Any]
     held_out: float | None
     error: float | None
+    companion: Roles | None = None
 
 
 def learned(
@@ -80,24 +84,38 @@ def learned(
     """
     course = Course.of(estimator, rows, plan, seed)
     first = course.first()
-    done = _run(first, estimator, plan)
+    beside = companion.tasks(course, first[0])
+    results = _run([*first, *beside], estimator, plan)
+    done = [pair for pair in results if pair[0].sort != companion.SORT]
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
     told = judged = _judged(done, rows, units)
-    if len(done) == len(first) and all(_ended(result) for _, result in done):
+    whole = len(results) == len(first) + len(beside)
+    if whole and all(_ended(result) for _, result in results):
         serving = _judged(done, rows, units, ANOTHER).kept
         later = _run(course.second(serving), estimator, plan)
         if later:
             done = [pair for pair in done if pair[0].sort in serving] + later
             told = _judged(done, rows, units)
-    return _mixed(estimator.sketch_, rows, done, told, judged)
+    found = _mixed(estimator.sketch_, rows, done, told, judged)
+    return _with_companion(found, results)
+
+
+def _with_companion(found: Model, results: list[tuple[Task, Learned]]) -> Model:
+    """Adds the companion, if it is among the results, and how it was trained."""
+    for task, result in results:
+        if task.sort == companion.SORT and isinstance(result.density, RandomRoles):
+            history = {**found.history, companion.SORT: result.history}
+            found = found._replace(companion=result.density.roles.eval(), history=history)
+    return found
 
 
 def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> list[tuple[Task, Learned]]:
     """Runs tasks side by side, and returns those that no interrupt came before."""
     workers = _workers(tasks)
     if (minutes := estimator.max_minutes) is not None:
-        waves = math.ceil(plan.members / workers)
+        count = plan.members + companion.checked(estimator.answers)
+        waves = math.ceil(count / workers)
         tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
     results = Local(workers).run(taught, tasks, progress=estimator.verbose) if tasks else []
     pairs = zip(tasks, results, strict=True)
