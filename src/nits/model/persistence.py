@@ -23,6 +23,7 @@ KINDS = {
     "nits": "nits.model.joint.NITS",
     "mixture": "nits.model.mixture.Mixture",
     "whitened": "nits.model.whitened.Whitened",
+    "roles": "nits.model.random_roles.RandomRoles",
     "dequantized": "nits.images.dequantized.Dequantized",
 }
 """The classes of densities that a file can hold, by the names used in files."""

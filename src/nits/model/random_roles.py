@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -48,7 +47,8 @@ class RandomRoles(Wrapped):
 
     Once `reseed` was called with a seed, rows get random roles when they are scored, the same ones
     after the same seed; without a seed, nothing is given and everything is asked, so that it is a
-    joint density. What is said of an absent column is learned, too: it is hidden from later ones.
+    joint density. What is said of an absent column is learned, too: it is only hidden from later
+    ones. A value that is missing, NaN, is absent.
 
     roles: The network.
     shares: How often which roles are drawn.
@@ -60,7 +60,6 @@ class RandomRoles(Wrapped):
     def __init__(self, roles: Roles, shares: Shares | None = None) -> None:
         super().__init__(roles.density)
         self.shares = shares or Shares()
-        self.heads = tuple(dataclasses.replace(head, optional=False) for head in self.heads)
         self.source: torch.Generator | None = None
 
     @property
