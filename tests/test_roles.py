@@ -318,6 +318,11 @@ def test_a_hidden_column_is_learned_from_too() -> None:
         torch.testing.assert_close(found[:, i], apart)
 
 
+def companion_of(estimator: NITSDensity) -> Roles:
+    assert estimator.companion_ is not None
+    return estimator.companion_
+
+
 @pytest.fixture(scope="module")
 def estimator() -> NITSDensity:
     return small(answers="any").fit(mixed(240))
@@ -328,20 +333,20 @@ def test_the_estimator_has_a_companion_that_changes_nothing_else(estimator: NITS
     assert alone.companion_ is None
     table = mixed(30, 1)
     assert np.array_equal(alone.score_samples(table), estimator.score_samples(table))
-    assert estimator.companion_.order.tolist() == estimator.model_.order.tolist()
+    assert companion_of(estimator).order.tolist() == estimator.model_.order.tolist()
     assert len(estimator.history_["companion"]["validation"]) > 0
 
 
 def test_the_companion_is_saved(estimator: NITSDensity, tmp_path: Path) -> None:
     estimator.save(tmp_path / "m.nits")
-    again = nits.load(tmp_path / "m.nits").companion_
+    again = companion_of(nits.load(tmp_path / "m.nits"))
     n = 40
     given = torch.rand(n, 7, generator=seeded(0)) < 0.5
     none = torch.zeros_like(given)
-    x = estimator.companion_.sample(torch.zeros(n, 7), none, 1)
+    x = companion_of(estimator).sample(torch.zeros(n, 7), none, 1)
     assert torch.equal(again.sample(torch.zeros(n, 7), none, 1), x)
     assert torch.equal(
-        again.log_prob(x, given, ~given), estimator.companion_.log_prob(x, given, ~given)
+        again.log_prob(x, given, ~given), companion_of(estimator).log_prob(x, given, ~given)
     )
     assert x.isfinite().all()
 
@@ -349,8 +354,8 @@ def test_the_companion_is_saved(estimator: NITSDensity, tmp_path: Path) -> None:
 def test_the_companion_of_a_model_with_a_context() -> None:
     model = small(answers="any", context=["city", "price"]).fit(mixed(120))
     read = sum(head.inputs for head in model.sketch_.given)
-    assert model.companion_.context_features == read > 0
-    assert model.companion_.columns == 5
+    assert companion_of(model).context_features == read > 0
+    assert companion_of(model).columns == 5
 
 
 def test_answers_is_a_choice() -> None:
@@ -365,7 +370,7 @@ def test_nits_fit_answers_any(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["fit", str(tmp_path / "t.csv"), "-o", file, *options]) == 0
     assert main(["info", file]) == 0
     assert "companion: " in capsys.readouterr().out
-    assert nits.load(file).companion_.columns == 2
+    assert companion_of(nits.load(file)).columns == 2
 
 
 def test_roles_with_atoms_read_which_atom_was_given() -> None:

@@ -98,7 +98,7 @@ class RandomRoles(Wrapped):
         """Returns the rows without what is given, the context, and what is hidden from others."""
         if self.source is None:
             return x, self._nothing_given(x, context), withheld
-        drawn = self.shares.draw(*x.shape, self.source)
+        drawn = self.shares.draw(len(x), self.columns, self.source)
         given, hidden = (role.to(x.device) for role in drawn)
         told = self.roles.read(x, given, context)
         hidden = hidden if withheld is None else hidden | withheld

@@ -60,12 +60,16 @@ class Roles(nn.Module):
         """Returns a network with initial weights; see `NITS.mlp`."""
         heads = optional(real_columns(heads))
         whole = context + sum(head.inputs for head in heads)
-        sizes = {"hidden": hidden, "blocks": blocks}
-        return cls(
-            NITS.mlp(
-                heads, **sizes, dropout=dropout, context=whole, order=order, generator=generator
-            )
+        net = NITS.mlp(
+            heads,
+            hidden=hidden,
+            blocks=blocks,
+            dropout=dropout,
+            context=whole,
+            order=order,
+            generator=generator,
         )
+        return cls(net)
 
     @property
     def columns(self) -> int:
