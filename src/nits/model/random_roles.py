@@ -128,13 +128,14 @@ class RandomRoles(Wrapped):
 
     def start_from(self, x: Tensor, context: Tensor | None = None) -> None:
         """Sets the knots by all values, and the weights by rows with random roles."""
-        self.density.reading.start_at(x.t()[self.order])
+        inner = self.density
+        inner.reading.start_at(x.t()[self.order])
         known, told, hidden = self._in_roles(x, context)
-        del hidden  # a line that reads too much is corrected by training
-        about = self.density
+        seen = known if hidden is None else known.masked_fill(hidden, torch.nan)
         with torch.no_grad():
+            features = inner.reading(seen.t()[self.order])
             values = known.t()[self.order]
-            about.weights.start_from(about.ordered, values, about.reading, told.t())
+            inner.weights.start_from(inner.ordered, values, lambda _: features, told.t())
 
     @classmethod
     def described(cls, about: dict[str, Any]) -> Self:

@@ -11,8 +11,8 @@ from nits.model.joint import NITS
 from nits.model.random_roles import RandomRoles
 from nits.model.roles import Roles, optional
 from nits.tables.defaults import Plan, Style
-from nits.tables.networks import Sketch
-from nits.weights import MaskedMLP, activations
+from nits.tables.networks import Sketch, no_hats
+from nits.weights import Guided, MaskedMLP, WeightModel, activations
 
 if TYPE_CHECKING:
     from nits.tables.tasks import Course, Task
@@ -47,10 +47,11 @@ def network(sketch: Sketch, style: Style, plan: Plan, seed: int) -> RandomRoles:
     """Returns a network with initial weights."""
     heads = optional(sketch.heads(style.pnn, plan.knots))
     ordered = sketch.ordered(heads)
-    net = MaskedMLP(
+    given = [*sketch.given, *ordered]
+    net: WeightModel = MaskedMLP(
         [head.inputs for head in ordered],
         [head.weights for head in ordered],
-        sketch.context + sum(head.inputs for head in ordered),
+        sum(head.inputs for head in given),
         hidden=max(plan.hidden, len(heads)),
         blocks=plan.blocks,
         dropout=style.dropout,
@@ -58,4 +59,6 @@ def network(sketch: Sketch, style: Style, plan: Plan, seed: int) -> RandomRoles:
         codes=plan.codes,
         generator=seed,
     )
+    if style.guess:
+        net = Guided(net, ordered, straight=no_hats(given))
     return RandomRoles(Roles(NITS(heads, net, sketch.order)))
