@@ -90,6 +90,14 @@ def test_a_given_value_reaches_every_asked_column(model: Roles) -> None:
         assert one[column] == two[column] == 0
 
 
+@pytest.mark.parametrize("column", range(5))
+def test_the_context_says_which_columns_are_given(model: Roles, column: int) -> None:
+    told = model.read(values(model, 1), torch.arange(5) == column)[0]
+    parts = told.split([model.density.heads[i].inputs for i in ORDER])
+    assert [bool(part[-1] == 0) for part in parts] == [i == column for i in ORDER]
+    assert all((part[:-1] == 0).all() for part in parts if part[-1])
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_an_absent_value_changes_nothing(model: Roles, seed: int) -> None:
     given, asked = drawn_roles(model.columns, seed)
@@ -297,6 +305,8 @@ def test_validation_has_the_same_roles_every_time() -> None:
     assert not torch.equal(first, second)
     model.reseed(5)
     assert torch.equal(model.log_prob(x), first)
+    model.reseed(6)
+    assert not torch.equal(model.log_prob(x), first)
     model.reseed(None)
     assert torch.equal(model.log_prob(x), joint)
 
