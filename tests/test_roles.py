@@ -230,6 +230,15 @@ def test_what_is_no_question(model: Roles, change: dict[str, Tensor], message: s
         model.log_prob(**(question | change))
 
 
+def test_a_context_of_another_width_is_refused() -> None:
+    model = randomized(lambda: roles(finite(), 2, ORDER), 4).roles
+    none = torch.zeros(5) > 0
+    with pytest.raises(ValueError, match="context"):
+        model.log_prob(torch.ones(2, 5), none, ~none)
+    with pytest.raises(ValueError, match="context must have shape"):
+        model.log_prob(torch.ones(2, 5), none, ~none, torch.zeros(2, 3))
+
+
 def test_a_density_that_does_not_read_its_columns_is_refused() -> None:
     with pytest.raises(ValueError, match=r"make it with nits\.Roles\.mlp"):
         Roles(nits.NITS.mlp(finite(), hidden=21, blocks=1))

@@ -21,6 +21,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from nits import checks
 from nits.chunks import slices
 from nits.heads import Head, real_columns
 from nits.model.joint import NITS
@@ -87,7 +88,11 @@ class Roles(nn.Module):
         return self.density.like
 
     def read(self, values: Tensor, given: Tensor, context: Tensor | None = None) -> Tensor:
-        """Returns the context of rows: features of the given values, shape (N, D), and its own."""
+        """Returns what the density reads of rows: the context, and features of the given values.
+
+        values, given: See `steps`; both of shape (N, D).
+        """
+        context = checks.context(context, len(values), self.context_features, self.like)
         told = values.masked_fill(~given, torch.nan)[:, self.order]
         features = self.density.reading.of_rows(told)
         return features if context is None else torch.cat([context, features], 1)
