@@ -2,22 +2,25 @@
 
     python benchmarks/answers.py trials power --steps 1500 [--only "the roles" …]
         → benchmarks/results/answers-trials-power.json
-    python benchmarks/answers.py power-half --minutes 60
+    python benchmarks/answers.py power-half --minutes 60 --seeds 0 1
         → benchmarks/results/answers-power-half.json
 
 Trials change one thing at a time and take the same steps; they look at validation rows only. One
 that has been measured is not measured again, so that they can be stopped and taken up. `power-half`
-is scored once, on all test rows; its training goes on from a checkpoint if it was stopped. In both
-each entry of a row is given or asked by the toss of a coin, with a fixed seed.
+trains a network for each seed, or reads the one that was kept, and scores the mean of what they say
+on all test rows; training goes on from a checkpoint if it was stopped. Networks may be trained one
+by one, in several processes, and then scored together. In both verbs each entry of a row is given
+or asked by the toss of a coin, with a fixed seed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,9 @@ from nits.weights import Guided, MaskedMLP
 
 COINS = 7
 """Seed of the coins that say which entries are given."""
+
+ORDERS = [2, 3, 0, 5, 4, 1], [0, 4, 5, 1, 2, 3]
+"""Of POWER's columns, by seed: those of the pair in benchmarks/README.md."""
 
 BASE = "the roles"
 PLAIN = "no roles: the joint density only"
@@ -103,6 +109,7 @@ def network(train: Points, settings: dict[str, Any], seed: int) -> Density:
     sizes = {"hidden": settings["hidden"], "blocks": 2, "dropout": settings["dropout"]}
     if settings.get("plain"):
         return NITS.mlp(heads, **sizes, generator=seed)
+    order = settings.get("order")
     asked = optional(heads)
     inputs = [head.inputs for head in asked]
     net: Any = MaskedMLP(
@@ -111,7 +118,7 @@ def network(train: Points, settings: dict[str, Any], seed: int) -> Density:
     if settings.get("guess"):
         straight = [i for i in range(sum(inputs)) if not 1 <= i % inputs[0] <= knots]
         net = Guided(net, asked, sum(inputs), straight)
-    return nits.RandomRoles(nits.Roles(NITS(asked, net)), settings.get("shares"))
+    return nits.RandomRoles(nits.Roles(NITS(asked, net, order)), settings.get("shares"))
 
 
 def recipe(settings: dict[str, Any]) -> nits.Recipe:
@@ -152,18 +159,19 @@ def answered(model: Density, rows: Points) -> dict[str, Values]:
     return {name: torch.cat(parts).double().numpy() for name, parts in found.items()}
 
 
-def figures(model: Density, rows: Points) -> Record:
-    """Returns the means of `answered` with two standard errors, over rows inside the support."""
-    every = {name: nats(values) for name, values in answered(model, rows).items()}
-    return {
-        name: {
-            "nats": one["nats_inside"],
-            "two_standard_errors": one["two_standard_errors"],
-            "rows": one["rows"],
-            "rows_outside": one["rows_outside"],
-        }
-        for name, one in every.items()
-    }
+def figures(models: Sequence[Density], rows: Points) -> Record:
+    """Returns the means of `answered` with two standard errors, over rows inside the support.
+
+    What several models say is mixed in equal parts.
+    """
+    each = [answered(model, rows) for model in models]
+    found = {}
+    for question in each[0]:
+        mixed = np.logaddexp.reduce([said[question] for said in each]) - math.log(len(each))
+        one = nats(mixed)
+        names = ("two_standard_errors", "rows", "rows_outside")
+        found[question] = {"nats": one["nats_inside"], **{name: one[name] for name in names}}
+    return found
 
 
 def measured(change: str, split: Split, steps: int, seed: int) -> Record:
@@ -188,7 +196,7 @@ def measured(change: str, split: Split, steps: int, seed: int) -> Record:
         "core_seconds": time.process_time() - begun,
         "parameters": sum(p.numel() for p in model.parameters()),
         "commit": circumstances()["commit"],
-        "validation": figures(model, split.validation),
+        "validation": figures([model], split.validation),
     }
 
 
@@ -207,40 +215,51 @@ def trials(args: argparse.Namespace, folder: Path) -> None:
 
 
 def power_half(args: argparse.Namespace, folder: Path) -> None:
-    """Trains on POWER for some minutes, and scores all test rows."""
+    """Trains on POWER for some minutes for each seed, and scores all test rows."""
     split, _ = scaled(datasets.load("power"))
     settings = {**SETTINGS["power"], "hidden": args.hidden, "dropout": args.dropout}
-    model = network(split.train, settings, args.seed)
-    place = ROOT / "benchmarks" / "weights" / "answers-power-half.checkpoint"
-    place.parent.mkdir(exist_ok=True)
+    models = [kept(split, settings, args.minutes, seed) for seed in args.seeds]
+    record = {
+        **circumstances(),
+        "dataset": "power",
+        "minutes": args.minutes,
+        "seeds": args.seeds,
+        "settings": settings,
+        "parameters": sum(p.numel() for model in models for p in model.parameters()),
+        "validation": figures(models, split.validation),
+        "test": figures(models, split.test),
+    }
+    write(folder / "answers-power-half.json", record)
+    print(record["test"])
+
+
+def kept(split: Split, settings: dict[str, Any], minutes: float, seed: int) -> Density:
+    """Returns the network of a seed that was kept, or trains it and keeps it."""
+    name = f"answers-power-{minutes:g}m-seed{seed}"
+    path = ROOT / "benchmarks" / "weights" / f"{name}.safetensors"
+    if path.exists():
+        found: Density = nits.load(path)
+        return found
+    path.parent.mkdir(exist_ok=True)
+    place = path.with_suffix(".checkpoint")
+    order = ORDERS[seed % len(ORDERS)]
+    model = network(split.train, {**settings, "order": order}, seed)
     history = nits.fit(
         model,
         split.train,
         validation=split.validation,
         recipe=recipe(settings),
-        max_minutes=args.minutes,
+        max_minutes=minutes,
         checkpoint=place,
         resume=place if place.exists() else None,
-        seed=args.seed,
+        seed=seed,
     )
     if history.stopped == "interrupted":
         raise KeyboardInterrupt
-    record = {
-        **circumstances(),
-        "dataset": "power",
-        "minutes": args.minutes,
-        "seed": args.seed,
-        "settings": settings,
-        "steps": history.step[-1],
-        "best_step": history.best_step,
-        "epochs": history.epoch[-1],
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "validation": figures(model, split.validation),
-        "test": figures(model, split.test),
-    }
-    write(folder / "answers-power-half.json", record)
-    print(record["test"])
+    print(f"seed {seed}: {history.step[-1]:,} steps, the best {history.best_step:,}")
+    model.save(path)
     place.unlink()
+    return model
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -249,16 +268,16 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     verbs = parser.add_subparsers(dest="verb", required=True)
     half = verbs.add_parser("power-half", help="half of POWER's columns given the other half")
     half.add_argument("--minutes", type=float, default=60.0)
-    half.add_argument("--hidden", type=int, default=512)
+    half.add_argument("--hidden", type=int, default=256)
     half.add_argument("--dropout", type=float, default=0.0)
+    half.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     half.set_defaults(run=power_half)
     search = verbs.add_parser("trials", help="one change at a time")
     search.add_argument("dataset", choices=list(SETTINGS))
     search.add_argument("--steps", type=int, default=1500)
     search.add_argument("--only", nargs="+", choices=list(CHANGES), default=list(CHANGES))
+    search.add_argument("--seed", type=int, default=0)
     search.set_defaults(run=trials)
-    for verb in (half, search):
-        verb.add_argument("--seed", type=int, default=0)
     return parser.parse_args(argv)
 
 

@@ -20,10 +20,10 @@ def answers_tables(folder: Path) -> str:
     """Returns a table of trials for each data set, and one of POWER's test rows if there is one."""
     parts = [_trials(search) for search in results.read(folder, "answers-trials-*.json")]
     for record in results.read(folder, "answers-power-half.json"):
-        parts += [
-            f"POWER, {record['minutes']:g} minutes, {record['steps']:,} steps:",
-            _half(record),
-        ]
+        count = len(record["seeds"])
+        networks = "one network" if count == 1 else f"{count} networks, mixed"
+        budget = f"{record['minutes']:g} minutes of one core each"
+        parts += [f"POWER, {networks}, {budget}:", _half(record)]
     return "\n\n".join(parts) or "Nothing has been measured on this version yet."
 
 

@@ -52,13 +52,19 @@ def test_trials_are_taken_up_where_they_stopped(split: Split, tmp_path: Path) ->
 
 def test_half_of_power(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "ROOT", tmp_path)
+    monkeypatch.setattr(answers, "ORDERS", ([2, 0, 1], [0, 1, 2]))
     (tmp_path / "benchmarks").mkdir()
-    argv = ["power-half", "--minutes", "0.01", "--hidden", "12"]
-    assert answers.main(argv, tmp_path) == 0
-    record = json.loads((tmp_path / "answers-power-half.json").read_text())
-    assert record["test"]["half"]["rows"] == len(split.test)
-    assert "POWER, 0.01 minutes" in answers_table.answers_tables(tmp_path)
-    assert not list((tmp_path / "benchmarks" / "weights").iterdir())
+    argv = ["power-half", "--minutes", "0.01", "--hidden", "12", "--seeds"]
+    found = []
+    for seeds in (["0"], ["1"], ["0", "1"]):  # the last reads what was kept
+        assert answers.main([*argv, *seeds], tmp_path) == 0
+        record = json.loads((tmp_path / "answers-power-half.json").read_text())
+        assert record["test"]["half"]["rows"] == len(split.test)
+        found.append(record["test"]["half"]["nats"])
+    assert found[2] >= (found[0] + found[1]) / 2  # Jensen's inequality
+    assert "POWER, 2 networks, mixed, 0.01 minutes" in answers_table.answers_tables(tmp_path)
+    names = sorted(path.name for path in (tmp_path / "benchmarks" / "weights").iterdir())
+    assert names == [f"answers-power-0.01m-seed{k}.safetensors" for k in (0, 1)]
 
 
 def test_coins_give_half_of_the_entries() -> None:
