@@ -95,6 +95,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "a straight-line guess": lambda s: {"guess": True},
     "twice the width": lambda s: {"hidden": 2 * s["hidden"]},
     "half the width": lambda s: {"hidden": s["hidden"] // 2},
+    "twice the steps": lambda s: {"times": 2},
 }
 """What is changed in the settings, given those."""
 
@@ -179,6 +180,7 @@ def measured(change: str, split: Split, steps: int, seed: int) -> Record:
     base = SETTINGS[split.name]
     settings = {**base, **CHANGES[change](base)}
     train = split.train[: settings.get("rows")]
+    steps = steps * settings.get("times", 1)
     model = network(train, settings, seed)
     begun = time.process_time()
     history = nits.fit(

@@ -1,5 +1,6 @@
 """Questions with any columns given and any asked: normalized, causal, sampled, learned, kept."""
 
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -381,6 +382,23 @@ def test_the_companion_of_a_model_with_a_context() -> None:
     read = sum(head.inputs for head in model.sketch_.given)
     assert companion_of(model).context_features == read > 0
     assert companion_of(model).columns == 2
+
+
+def test_the_companion_of_a_whitened_model_is_not_whitened() -> None:
+    rows = np.random.default_rng(0).standard_normal((80, 3)).cumsum(1)
+    model = small(answers="any", whiten=True, max_steps=4).fit(rows)
+    given = torch.tensor([False, True, False])
+    drawn = companion_of(model).sample(torch.ones(4, 3), given, 0)
+    assert drawn.isfinite().all()
+    assert (drawn[:, 1] == 1).all()
+
+
+def test_it_trains_in_other_processes() -> None:
+    model = RandomRoles(Roles.mlp(kinds_of_bent(), hidden=24, blocks=1, generator=0))
+    sent = pickle.loads(pickle.dumps(model))
+    for density in (model, sent):
+        fit(density, bent(200), recipe=QUICK, max_steps=3, progress=False)
+    assert torch.equal(model.log_prob(bent(50, 1)), sent.log_prob(bent(50, 1)))
 
 
 def test_answers_is_a_choice() -> None:
