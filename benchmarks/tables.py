@@ -13,6 +13,7 @@ from pathlib import Path
 
 import ablation
 import results
+from answers_table import answers_tables
 from markdown_table import minus, table, with_rows_outside
 from results import Record
 from speed_table import speed_tables
@@ -209,6 +210,7 @@ PLACES: dict[str, Callable[[Path], str]] = {
     "docs/image-models.md": image_table,
     "docs/speed.md": speed_tables,
     "docs/suite.md": suite_tables,
+    "docs/roles.md": answers_tables,
 }
 
 

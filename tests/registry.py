@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from nits import NITS, Dequantized, Mixture, Whitened
+from nits import NITS, Dequantized, Mixture, RandomRoles, Roles, Whitened
 from nits.heads import (
     Atoms,
     Categorical,
@@ -160,6 +160,11 @@ def calibrated(density: Density) -> Density:
     return Calibrated(density, logits)
 
 
+def roles(heads: list[Head], context: int = 0, order: list[int] | None = None) -> RandomRoles:
+    """A network for any question; as a density, that of all columns with nothing given."""
+    return RandomRoles(Roles.mlp(heads, hidden=21, blocks=2, context=context, order=order))
+
+
 def dequantized(shape: tuple[int, int, int]) -> Density:
     """Noisy pixels."""
     return Dequantized(conv(shape, Continuous(0.0, 1.0, SMALL)), seed=0)
@@ -224,6 +229,8 @@ MODELS: dict[str, Callable[[], Density]] = {
         36,
     ),
     "dequantized": lambda: randomized(lambda: dequantized((1, 2, 2)), 26),
+    "roles": lambda: randomized(lambda: roles(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), 34),
+    "roles-context": lambda: randomized(lambda: roles(with_knots(), context=2), 35),
     "mlp-three-layer-pnn": lambda: randomized(lambda: mlp(real(3, (5, 4, 3))), 33),
     "mlp-one-layer-pnn": lambda: randomized(lambda: mlp(real(3, (7,))), 11),
 }

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from nits.model.calibrated import Calibrated
     from nits.model.joint import NITS
     from nits.model.mixture import Mixture
+    from nits.model.random_roles import RandomRoles
+    from nits.model.roles import Roles
     from nits.model.whitened import Whitened
     from nits.persistence import load, save
     from nits.pnn.binned import QuantizedPNN
@@ -41,7 +43,9 @@ __all__ = [
     "NITSImages",
     "Plateau",
     "QuantizedPNN",
+    "RandomRoles",
     "Recipe",
+    "Roles",
     "Rows",
     "ScheduleFree",
     "Whitened",
@@ -69,7 +73,9 @@ _PLACES = {
     "NITSImages": "images.estimator",
     "Plateau": "training.schedules",
     "QuantizedPNN": "pnn.binned",
+    "RandomRoles": "model.random_roles",
     "Recipe": "training.recipe",
+    "Roles": "model.roles",
     "Rows": "training.rows",
     "ScheduleFree": "training.optimizers",
     "Whitened": "model.whitened",

@@ -91,6 +91,9 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--members", type=_count, help="networks to train and mix; by default by the table's size"
     )
+    verb.add_argument(
+        "--answers", choices=["any"], help="learn to answer with any columns given, too"
+    )
     verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
         "--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH"

@@ -24,6 +24,7 @@ KINDS = {
     "mixture": "nits.model.mixture.Mixture",
     "calibrated": "nits.model.calibrated.Calibrated",
     "whitened": "nits.model.whitened.Whitened",
+    "roles": "nits.model.random_roles.RandomRoles",
     "dequantized": "nits.images.dequantized.Dequantized",
 }
 """The classes of densities that a file can hold, by the names used in files."""

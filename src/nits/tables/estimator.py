@@ -18,7 +18,7 @@ from nits import checks
 from nits.chunks import slices
 from nits.model.blocks import groups
 from nits.model.reading import Reading
-from nits.tables import defaults, members, orders, room, sampling, schema, told
+from nits.tables import companion, defaults, members, orders, room, sampling, schema, told
 from nits.tables.frames import Frame
 from nits.tables.networks import Sketch
 from nits.tables.predictions import Predictions
@@ -54,6 +54,8 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         model; by default they depend on the table's size.
     pnn: Hidden layers of each column's PNN; by default one layer, wider for more rows, which was
         ahead of the paper's 16 × 16 on all tables searched (docs/recipe.md).
+    answers: "any" to train a companion for questions with any columns given and any asked, besides
+        the model (docs/roles.md); it is the attribute `companion_`, None by default.
     whiten: Whether to model the residuals of each column's linear regression on the columns before
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
@@ -75,6 +77,7 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         blocks: int | None = None,
         dropout: float | None = None,
         pnn: tuple[int, ...] | None = None,
+        answers: str | None = None,
         whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,
@@ -93,6 +96,7 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         self.blocks = blocks
         self.dropout = dropout
         self.pnn = pnn
+        self.answers = answers
         self.whiten = whiten
         self.learning_rate = learning_rate
         self.max_minutes = max_minutes
@@ -105,6 +109,7 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         """Learns the density of the rows of X: a DataFrame, Arrow table, array, or file's path."""
         if self.members is not None:
             checks.positive("members", self.members)
+        companion.checked(self.answers)
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -125,7 +130,7 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         )
         found = members.learned(self, rows, units, plan, seed)
         self.model_, self.members_, self.sorts_ = found.density, found.members, found.sorts
-        self.history_ = found.history
+        self.history_, self.companion_ = found.history, found.companion
         self.held_out_, self.held_out_error_ = found.held_out, found.error
         return self
 

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from nits.engines.local import Local, available
 from nits.model.density import Density
 from nits.model.mixture import Mixture
-from nits.tables import calibration, networks
+from nits.model.random_roles import RandomRoles
+from nits.model.roles import Roles
+from nits.tables import calibration, companion, networks
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.extremes import Extremes, extremes
@@ -52,6 +54,7 @@ class Model(NamedTuple):
     history: How the first network was trained, and in it how the others were.
     held_out, error: Mean log-density of rows that were held out, in the table's units, and the
         standard error of it; None without such rows.
+    companion: The network for questions of any columns, if it was wanted and learned.
     """
 
     density: Density
@@ -60,6 +63,7 @@ class Model(NamedTuple):
     history: dict[str, Any]
     held_out: float | None
     error: float | None
+    companion: Roles | None = None
 
 
 def learned(
@@ -71,12 +75,15 @@ def learned(
     """
     course = Course.of(estimator, rows, plan, seed)
     first = course.first()
+    beside = companion.tasks(course, first[0])
     ends = extremes(estimator.schema_.columns, torch.as_tensor(rows.x))
-    done = _honest(_run(first, estimator, plan), ends)
+    results = _run([*first, *beside], estimator, plan)
+    done = _honest([pair for pair in results if pair[0].sort != companion.SORT], ends)
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
     told = before = judged(done, rows, units)
-    if len(done) == len(first) and all(_ended(result) for _, result in done):
+    whole = len(results) == len(first) + len(beside)
+    if whole and all(_ended(result) for _, result in results):
         serving = judged(done, rows, units, ANOTHER).kept
         later = _honest(_run(course.second(serving), estimator, plan), ends)
         if later:
@@ -85,7 +92,17 @@ def learned(
     curves = _curves(estimator.sketch_, rows, done, told)
     if curves is not None:
         told = told.raised(curves.which, curves.gains)
-    return _mixed(estimator.sketch_, rows, done, told, before, curves)
+    found = _mixed(estimator.sketch_, rows, done, told, before, curves)
+    return _with_companion(found, results)
+
+
+def _with_companion(found: Model, results: Done) -> Model:
+    """Adds the companion, if it is among the results, and how it was trained."""
+    for task, result in results:
+        if task.sort == companion.SORT and isinstance(result.density, RandomRoles):
+            history = {**found.history, companion.SORT: result.history}
+            found = found._replace(companion=result.density.roles.eval(), history=history)
+    return found
 
 
 def _curves(sketch: Sketch, rows: Rows, done: Done, told: Judged) -> calibration.Found | None:
@@ -112,7 +129,8 @@ def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
     workers = _workers(tasks)
     if (minutes := estimator.max_minutes) is not None:
-        waves = math.ceil(plan.members / workers)
+        count = plan.members + companion.checked(estimator.answers)
+        waves = math.ceil(count / workers)
         tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
     results = Local(workers).run(taught, tasks, progress=estimator.verbose) if tasks else []
     pairs = zip(tasks, results, strict=True)

@@ -19,6 +19,7 @@ from nits.model import storage
 from nits.model.calibrated import Calibrated
 from nits.model.mixture import Mixture
 from nits.model.reading import Reading
+from nits.model.roles import Roles
 from nits.tables import networks, schema
 from nits.tables.estimator import READ_BY, NITSDensity
 from nits.tables.idle import Idle
@@ -30,12 +31,15 @@ def save(estimator: Any, path: str | Path) -> None:
     tensors = {f"model.{name}": t.contiguous() for name, t in estimator.model_.state_dict().items()}
     if estimator.context_reading_ is not None:
         tensors["context.knots"] = estimator.context_reading_.knots.contiguous()
+    if estimator.companion_ is not None:
+        state = estimator.companion_.state_dict()
+        tensors |= {f"companion.{name}": t.contiguous() for name, t in state.items()}
     storage.write(path, tensors, description(estimator))
 
 
 def description(estimator: Any) -> dict[str, Any]:
     """Returns what a file holds besides tensors: parameters, schema, sizes, training history."""
-    model = estimator.model_
+    model, companion = estimator.model_, estimator.companion_
     inner = model.density if isinstance(model, Calibrated) else model
     parts = inner.members if isinstance(inner, Mixture) else [inner]
     pairs = zip(parts, estimator.members_, strict=True)
@@ -53,6 +57,7 @@ def description(estimator: Any) -> dict[str, Any]:
             "members": [networks.described(*pair) for pair in pairs],
             "calibrated": isinstance(model, Calibrated),
         },
+        "companion": None if companion is None else companion.description(),
         "sorts": estimator.sorts_,
         "training": estimator.history_,
         "held_out": estimator.held_out_,
@@ -100,6 +105,7 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     if about["features"]["names"] is not None:
         estimator.feature_names_in_ = np.array(about["features"]["names"], dtype=object)
     _restore_model(estimator, tensors, about["model"])
+    estimator.companion_ = _companion(tensors, about.get("companion"))
     return estimator
 
 
@@ -120,11 +126,22 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     ]
     density = Mixture(parts) if len(parts) > 1 else parts[0]
     estimator.model_ = Calibrated(density) if shape.get("calibrated") else density
-    state = {
-        name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")
-    }
-    estimator.model_.load_state_dict(state)
+    estimator.model_.load_state_dict(_under("model.", tensors))
     estimator.model_.eval()
+
+
+def _companion(tensors: dict[str, Tensor], about: dict[str, Any] | None) -> Roles | None:
+    """Returns the network for questions of any columns, if the file has one."""
+    if about is None:
+        return None
+    found = Roles.described(about)
+    found.load_state_dict(_under("companion.", tensors))
+    return found.eval()
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Returns the tensors whose names start with a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
 
 
 def _alike(shape: dict[str, Any], context: int) -> list[dict[str, Any]]:

@@ -40,6 +40,7 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         context=args.context or None,
         order=GREEDY if args.order == [GREEDY] and GREEDY not in table.column_names else args.order,
         members=args.members,
+        answers=args.answers,
         whiten=args.whiten,
         max_minutes=args.max_minutes,
         max_steps=args.max_steps,

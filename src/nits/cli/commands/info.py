@@ -29,6 +29,9 @@ def run(args: argparse.Namespace) -> int:
         print("members, by weight:", *told.sorts(model.sorts_), sep="\n")
     for line in told.curves(model.model_, model.schema_.names):
         print(line)
+    if model.companion_ is not None:
+        weights = sum(p.numel() for p in model.companion_.parameters())
+        print(f"companion: {weights:,} weights, for questions with any columns given")
     if model.held_out_ is not None:
         figure = told.figure(model.held_out_, model.held_out_error_)
         print(f"held-out rows: {figure} nats per row, in the table's units")

@@ -1,0 +1,67 @@
+"""The tables of docs/roles.md, from results/answers-*.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import results
+from answers import BASE, CHANGES
+from markdown_table import minus, table
+from results import Record
+
+QUESTIONS = {
+    "joint": "all columns",
+    "half": "a half given the other half",
+    "pair": "two columns, the others absent",
+}
+
+
+def answers_tables(folder: Path) -> str:
+    """Returns a table of trials for each data set, and one of POWER's test rows if there is one."""
+    parts = [_trials(search) for search in results.read(folder, "answers-trials-*.json")]
+    for record in results.read(folder, "answers-power-half.json"):
+        count = len(record["seeds"])
+        networks = "one network" if count == 1 else f"{count} networks, mixed"
+        budget = f"{record['minutes']:g} minutes of one core each"
+        parts += [f"POWER, {networks}, {budget}:", _half(record)]
+    return "\n\n".join(parts) or "Nothing has been measured on this version yet."
+
+
+def _trials(search: Record) -> str:
+    found = search["results"]
+    steps = min(one["steps"] for one in found.values())
+    head = (f"{search['dataset']}, {steps:,} steps", *QUESTIONS.values(), "core seconds")
+    lines = [
+        (
+            change,
+            *(_nats(found, change, question) for question in QUESTIONS),
+            f"{found[change]['core_seconds']:.0f}",
+        )
+        for change in CHANGES
+        if change in found
+    ]
+    return table(head, lines)
+
+
+def _nats(found: Record, change: str, question: str) -> str:
+    """Returns the nats of a change, and by how much it is ahead of the base."""
+    one, base = (found.get(name, {}).get("validation", {}) for name in (change, BASE))
+    if question not in one:
+        return "–"
+    value = one[question]["nats"]
+    ahead = change != BASE and question in base
+    return minus(f"{value:.3f}" + (f" ({value - base[question]['nats']:+.3f})" if ahead else ""))
+
+
+def _half(record: Record) -> str:
+    lines = [
+        (name, *(_figure(record[part][question]) for part in ("validation", "test")))
+        for question, name in QUESTIONS.items()
+    ]
+    return table(("nats", "validation", "test"), lines)
+
+
+def _figure(one: Record) -> str:
+    outside = f" ({one['rows_outside']} of {one['rows']:,} rows outside)"
+    figure = minus(f"{one['nats']:.3f} ± {one['two_standard_errors']:.3f}")
+    return figure + (outside if one["rows_outside"] else "")

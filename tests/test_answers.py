@@ -1,0 +1,83 @@
+"""The benchmark of answers: trials that are taken up where they stopped, and their page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import answers
+import answers_table
+import numpy as np
+import pytest
+import torch
+
+import nits
+from nits import datasets
+from nits.datasets import Split
+
+PAGE = Path(__file__).parent.parent / "docs" / "roles.md"
+TINY = {"hidden": 16, "dropout": 0.0, "pnn": 4, "knots": 3, "rate": 1e-2, "batch": 64}
+
+
+@pytest.fixture
+def split(monkeypatch: pytest.MonkeyPatch) -> Split:
+    noise = np.random.default_rng(0).standard_normal((400, 3)).astype(np.float32)
+    rows = (noise.cumsum(1) / np.sqrt([1, 2, 3])).astype(np.float32)
+    found = Split("power", rows, rows[:90], rows[:60], ("a", "b", "c"))
+    monkeypatch.setattr(datasets, "load", lambda name: found)
+    monkeypatch.setitem(answers.SETTINGS, "power", TINY)
+    return found
+
+
+def test_trials_are_taken_up_where_they_stopped(split: Split, tmp_path: Path) -> None:
+    argv = ["trials", "power", "--steps", "3", "--only", answers.BASE]
+    assert answers.main(argv, tmp_path) == 0
+    path = tmp_path / "answers-trials-power.json"
+    first = json.loads(path.read_text())
+    more = ["a straight-line guess", answers.PLAIN, "given by coins"]
+    assert answers.main([*argv, *more], tmp_path) == 0
+    found = json.loads(path.read_text())
+    assert list(found["results"]) == [answers.BASE, *more]
+    assert found["results"][answers.BASE] == first["results"][answers.BASE]
+    assert set(found["results"][answers.PLAIN]["validation"]) == {"joint"}
+    half = found["results"][answers.BASE]["validation"]["half"]
+    assert half["rows"] == len(split.validation)
+    page = answers_table.answers_tables(tmp_path)
+    assert f"| {answers.BASE} | " in page
+    assert page.count("(") >= 4  # differences from the base
+    assert f"{half['nats']:.3f}".replace("-", "−") in page
+
+
+def test_half_of_power(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "ROOT", tmp_path)
+    monkeypatch.setattr(answers, "ORDERS", ([2, 0, 1], [0, 1, 2]))
+    (tmp_path / "benchmarks").mkdir()
+    argv = ["power-half", "--minutes", "0.01", "--hidden", "12", "--seeds"]
+    found = []
+    for seeds in (["0"], ["1"], ["0", "1"]):  # the last reads what was kept
+        assert answers.main([*argv, *seeds], tmp_path) == 0
+        record = json.loads((tmp_path / "answers-power-half.json").read_text())
+        assert record["test"]["half"]["rows"] == len(split.test)
+        found.append(record["test"]["half"]["nats"])
+    assert found[2] >= (found[0] + found[1]) / 2  # Jensen's inequality
+    assert "POWER, 2 networks, mixed, 0.01 minutes" in answers_table.answers_tables(tmp_path)
+    names = sorted(path.name for path in (tmp_path / "benchmarks" / "weights").iterdir())
+    assert names == [f"answers-power-0.01m-seed{k}.safetensors" for k in (0, 1)]
+
+
+def test_coins_give_half_of_the_entries() -> None:
+    given = answers.coins(4000, 5)
+    assert float(given.float().mean()) == pytest.approx(0.5, abs=0.02)
+    assert torch.equal(given, answers.coins(4000, 5))
+    assert (answers.pairs(50, 5).sum(1) == 2).all()
+
+
+def test_the_page_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec("\n".join(blocks), names)
+    assert isinstance(names["roles"], nits.Roles)
+    assert float(names["said"].mean()) > float(names["alone"].mean()) + 0.1
+    assert torch.equal(names["rows"][:, 2], names["x"][:5, 2])
