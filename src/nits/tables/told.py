@@ -6,6 +6,10 @@ from typing import Any
 
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
+from nits.tables.search import Trial
+
+MOST_NAMES = 12
+"""Columns of an order that are listed."""
 
 MOST_LINES = 60
 """Columns that are listed one by one; of wider tables, the first so many."""
@@ -36,6 +40,19 @@ def sorts(tried: list[dict[str, Any]]) -> list[str]:
     for sort in ordered:
         own = "" if sort["held_out"] is None else f"  {sort['held_out']:.4f} nats alone"
         lines.append(f"  {sort['sort']:{width}}  {sort['weight']:4.0%}{own}")
+    return lines
+
+
+def orders(trials: list[Trial], names: list[str]) -> list[str]:
+    """Returns a line per order that was tried, the longest trials first: what it is worth."""
+    width = max((len(trial.name) for trial in trials), default=0)
+    lines = []
+    for trial in trials:
+        columns = ", ".join(names[i] for i in trial.order[:MOST_NAMES])
+        more = ", …" if len(trial.order) > MOST_NAMES else ""
+        worth = f"{trial.ahead:+.4f} ± {trial.error:.4f} nats in {trial.steps} steps"
+        taken = "taken" if trial.chosen else ""
+        lines.append(f"  {trial.name:{width}}  {taken:5}  {worth}  {columns}{more}")
     return lines
 
 
