@@ -18,7 +18,7 @@ CALLED = (GREEDY, SEARCH, SEVERAL)
 TABLE = "the table's"
 """What the order of the table is called among others."""
 
-RANDOM = 3
+RANDOM = 2
 """Random orders among those that are tried."""
 
 RANKED = 20_000
@@ -41,22 +41,25 @@ def listed(order: Sequence[str | int] | str | None, names: list[str]) -> list[in
     return found
 
 
-def candidates(first: Sequence[int], rows: NDArray[Any]) -> dict[str, list[int]]:
+def candidates(
+    first: Sequence[int], rows: NDArray[Any], categories: Sequence[int] = ()
+) -> dict[str, list[int]]:
     """Returns orders that differ, by what they are called, that of the table first.
 
     first: Columns that come first in all of them.
     rows: The numbers of the columns, shape (N, D).
+    categories: Which columns are categorical.
     """
     some = _some(rows)
     own, best = list(range(rows.shape[1])), greedy(rows)
     values = np.array([len(np.unique(column[~np.isnan(column)])) for column in some.T])
     every = {
         TABLE: own,
-        GREEDY: best,
         "few values first": np.argsort(values, kind="stable").tolist(),
+        "categories first": sorted(own, key=lambda i: i not in categories),
+        GREEDY: best,
         "reversed": own[::-1],
         "greedy, reversed": best[::-1],
-        "many values first": np.argsort(-values, kind="stable").tolist(),
     }
     source = np.random.default_rng(0)
     every |= {f"random {k + 1}": source.permutation(own).tolist() for k in range(RANDOM)}

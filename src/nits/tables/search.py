@@ -86,7 +86,9 @@ def decided(
         return Found([orders.greedy(numbers)], [])
     if len(first) == len(names):
         return Found([first], [])
-    every = orders.candidates(first, numbers)
+    columns = enumerate(estimator.schema_.columns)
+    categories = [i for i, column in columns if column.kind == "categorical"]
+    every = orders.candidates(first, numbers, categories)
     trials = Search.of(estimator, rows, units, plan, seed).trials(every)
     return chosen(trials, every, MIXED if order == orders.SEVERAL else 1)
 
