@@ -54,7 +54,8 @@ def prepared(table: Any) -> Ready:
     model = nits.NITSDensity(random_state=0, max_steps=1).fit(train)
     model.max_steps = None
     numbers, units = model.schema_.numbers(nits.tables.zones.read(train))
-    plan = model._plan(*numbers.shape, len(list(groups(model.model_.heads))))
+    rows, columns = numbers.shape
+    plan = model._plan(rows, columns, len(list(groups(model.model_.heads))))
     categories = [i for i, c in enumerate(model.schema_.columns) if c.kind == "categorical"]
     every = orders.candidates([], numbers, categories)
     found = Search.of(model, Rows(torch.from_numpy(numbers)), units, plan, 0)
@@ -100,17 +101,13 @@ def measured(table: Any, steps: int) -> Record:
     return {
         "columns": ready.model.schema_.names,
         "steps": steps,
-        "trial_steps": sum(count * s for count, s in _planned(ready)),
+        "trial_steps": sum(count * s for count, s in ready.search.planned(len(ready.candidates))),
         "trials": [trial._asdict() for trial in best.trials],
         "longer": after,
         "rank_correlation": float(ranks.statistic),
         "mixture_of_two_orders": _ahead(_mixed(pair), own),
         "mixture_of_one_order": _ahead(_mixed(alike), own),
     }
-
-
-def _planned(ready: Ready) -> list[tuple[int, int]]:
-    return search.rounds(len(ready.candidates), ready.search.budget)
 
 
 def _mixed(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from scipy import stats
 import nits
 from mixed_table import mixed
 from nits.cli.main import main
-from nits.tables import estimator, files, search
+from nits.tables import estimator, files
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +77,8 @@ def test_a_greedy_order_can_be_asked_for(folder: Path, tmp_path: Path) -> None:
 
 
 def test_an_order_can_be_searched_for(
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(search, "LEAST", 1)
     options = ["--order", "search", "--drop", "rain,seen,price,city", "--max-steps", "1"]
     assert run("fit", folder / "table.csv", "-o", tmp_path / "m.nits", *options) == 0
     capsys.readouterr()

@@ -21,6 +21,10 @@ TABLE = "the table's"
 RANDOM = 2
 """Random orders among those that are tried."""
 
+MOST = 400
+"""Columns of the widest table for which a greedy order is tried: it takes as long as all the rest.
+"""
+
 RANKED = 20_000
 """Rows from whose ranks the dependence between columns is estimated."""
 
@@ -51,7 +55,8 @@ def candidates(
     categories: Which columns are categorical.
     """
     some = _some(rows)
-    own, best = list(range(rows.shape[1])), greedy(rows)
+    own = list(range(rows.shape[1]))
+    best = greedy(rows) if len(own) <= MOST else own
     values = np.array([len(np.unique(column[~np.isnan(column)])) for column in some.T])
     every = {
         TABLE: own,

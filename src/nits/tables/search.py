@@ -112,6 +112,7 @@ class Search(NamedTuple):
     fitted, held_out: Which rows trials learn from, and which judge them. They are not those of the
         members' folds, whose figures stay honest.
     budget: Steps of all trials together.
+    longest: Steps of a member, and so of the longest trial.
     """
 
     estimator: NITSDensity
@@ -120,6 +121,7 @@ class Search(NamedTuple):
     fitted: torch.Tensor
     held_out: torch.Tensor
     budget: float
+    longest: int
 
     @classmethod
     def of(
@@ -130,21 +132,25 @@ class Search(NamedTuple):
         fitted, held_out = parted(len(rows), estimator.validation_fraction, seed + 1)
         steps = estimator.max_steps or plan.steps
         budget = SHARE * plan.members * steps
-        return cls(estimator, course, units, fitted, held_out[:JUDGED_BY], budget)
+        return cls(estimator, course, units, fitted, held_out[:JUDGED_BY], budget, steps)
 
     def trials(self, every: dict[str, list[int]]) -> list[Trial]:
         """Returns the last trial of each order that was tried, the longest first, then the best."""
         if not len(self.held_out) or len(every) < 2:
             return []
         kept, found = list(every), dict[str, Trial]()
-        planned = rounds(len(kept), self.budget)
-        total = sum(count * steps for count, steps in planned)
+        planned = self.planned(len(kept))
+        total = sum(size * steps for size, steps in planned)
         for count, steps in planned:
             best = sorted(kept[1:], key=lambda name: -found[name].ahead if found else 0.0)
             kept = [kept[0], *best[: count - 1]]
             tasks = [self._task(every[name], steps, steps / total) for name in kept]
             found |= self._judged(kept, tasks)
         return sorted(found.values(), key=lambda trial: (-trial.steps, -trial.ahead))
+
+    def planned(self, count: int) -> list[tuple[int, int]]:
+        """Returns of each round how many of the orders are tried, and for how many steps."""
+        return [(size, min(steps, self.longest)) for size, steps in rounds(count, self.budget)]
 
     def _judged(self, names: list[str], tasks: list[Task]) -> dict[str, Trial]:
         """Tries orders side by side; the first one is what the others are compared with."""
