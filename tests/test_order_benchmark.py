@@ -40,7 +40,7 @@ def test_a_table_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("NITS_DATA", str(tmp_path))
     monkeypatch.setattr(search, "LEAST", 1)
     monkeypatch.setattr(benchmark, "LONGER", 2)
-    monkeypatch.setattr(search, "SHARE", 1e-6)
+    monkeypatch.setattr(search, "TRIALS", 1e-6)
     assert benchmark.main(["--only", "made", "--steps", "2"], tmp_path) == 0
     found = json.loads((tmp_path / "orders-made.json").read_text())
     assert found["longer"]["the table's"]["ahead"] == 0.0

@@ -15,6 +15,7 @@ from mixed_table import mixed, small
 from nits.model.mixture import Mixture
 from nits.tables import orders, search, stacking, told
 from nits.tables.search import Trial, chosen, rounds
+from nits.tables.tasks import minutes_of
 from nits.training.progress import Reporter
 
 EVERY = {orders.TABLE: [0, 1, 2], "greedy": [2, 0, 1], "reversed": [2, 1, 0]}
@@ -126,9 +127,9 @@ def test_an_interrupted_search_has_nothing_to_keep(monkeypatch: pytest.MonkeyPat
 def test_trials_leave_minutes_to_the_members() -> None:
     model = small(order="search", max_steps=None, max_minutes=0.1)
     model.order_trials_ = []
-    assert model._minutes == 0.1
+    assert minutes_of(model) == 0.1
     model.order_trials_ = [trial("greedy", 0.0)]
-    assert model._minutes == pytest.approx(0.09)
+    assert minutes_of(model) == pytest.approx(0.09)
 
 
 def test_members_of_several_orders_mix_exactly(several: Any) -> None:

@@ -15,19 +15,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nits import checks
-from nits.chunks import slices
 from nits.model.blocks import groups
-from nits.model.density import Density
 from nits.model.reading import Reading
-from nits.tables import defaults, members, orders, room, sampling, schema, search, stacking, told
+from nits.tables import defaults, members, orders, room, sampling, schema, scoring, search, told
 from nits.tables.frames import Frame
 from nits.tables.networks import Sketch
 from nits.tables.predictions import Predictions
-from nits.tables.schema import Encoded, Kinds, Supports
+from nits.tables.schema import Kinds, Supports
 from nits.tables.validate import checked_frame, checked_weight, told_of
 from nits.training.rows import Rows
-
-SCORED_AT_ONCE = 8192
 
 READ_BY = (1,)
 """The PNN of a column that is given, of which only the features are read."""
@@ -126,7 +122,8 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
             None if weight is None else torch.from_numpy(weight),
             read=None if self.context_reading_ is None else self.context_reading_.of_rows,
         )
-        self._order(rows, units, plan, seed)
+        self.orders_: list[list[int] | None] = [None]
+        self.orders_, self.order_trials_ = search.decided(self, rows, units, plan, seed)
         found = members.learned(self, rows, units, plan, seed)
         self.model_, self.members_, self.sorts_ = found.density, found.members, found.sorts
         self.history_ = found.history
@@ -176,22 +173,6 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
             lines = told.lines(self.schema_, self.context_schema_, self.idle_)
             print(*lines, sep="\n", file=stderr)
 
-    def _order(
-        self, rows: Rows, units: NDArray[np.float64], plan: defaults.Plan, seed: int
-    ) -> None:
-        """Decides in which order columns are modelled; sets `orders_` and `order_trials_`."""
-        self.orders_: list[list[int] | None] = [None]
-        self.orders_, self.order_trials_ = search.decided(self, rows, units, plan, seed)
-        if self.verbose and self.order_trials_:
-            lines = told.orders(self.order_trials_, self.schema_.names)
-            print("orders of the columns:", *lines, sep="\n", file=stderr)
-
-    @property
-    def _minutes(self) -> float | None:
-        """The minutes that trials of orders leave."""
-        tried = search.SHARE if self.order_trials_ else 0.0
-        return None if self.max_minutes is None else (1 - tried) * self.max_minutes
-
     def _read(self, given: torch.Tensor, knots: int) -> None:
         """Sets up what the networks read of the columns that are given."""
         read = [column.head(READ_BY, knots) for column in self.context_schema_.columns]
@@ -200,11 +181,16 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
             self.context_reading_.start_at(given.t())
 
     @property
+    def order_(self) -> list[int] | None:
+        """Positions of the columns in modelling order, of the best if members have several."""
+        return self.orders_[0]
+
+    @property
     def sketch_(self) -> Sketch:
         """What a network of this table is built from."""
         reading = self.context_reading_
         given = () if reading is None else reading.heads
-        return Sketch(self.schema_.columns, given, self.orders_[0])
+        return Sketch(self.schema_.columns, given, self.order_)
 
     def _given(self, frame: Frame) -> torch.Tensor:
         """Returns the numbers of the columns that are given."""
@@ -225,25 +211,7 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         frame = checked_frame(self, X, reset=False)
         for name, count in self.idle_.changed(frame).items():
             told_of(f"column {name!r} was constant in training, but differs in {count} rows here.")
-        coded, given = self.schema_.encode(frame), self._given(frame)
-        differing = orders.differing(self.model_)
-        if per_column:
-            orders.refuse(differing)
-        if differing is None:
-            shares = self._terms(self.model_, coded, given)
-            return shares if per_column else shares.sum(1)
-        each = [self._terms(member, coded, given).sum(1) for member in differing.members]
-        return stacking.mixed(np.stack(each, 1), differing.log_weights.exp().double().numpy())
-
-    def _terms(self, model: Density, coded: Encoded, given: torch.Tensor) -> NDArray[np.float64]:
-        """Returns each column's term of the log-density of rows, in the table's units."""
-        x = torch.from_numpy(coded.numbers)
-        parts = []
-        with torch.no_grad():
-            for rows in slices(len(x), SCORED_AT_ONCE):
-                parts.append(model.log_prob_per_column(x[rows], self._context(given[rows])))
-        found: NDArray[np.float64] = coded.units(torch.cat(parts).double().numpy())
-        return found
+        return scoring.terms(self, frame) if per_column else scoring.rows(self, frame)
 
     def unseen(self, X: Any) -> NDArray[np.bool_]:
         """Returns which entries were never seen in training, though they could be, shape (N, D)."""

@@ -21,7 +21,7 @@ from nits.model.mixture import Mixture
 from nits.tables import networks, stacking
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.networks import Sketch
-from nits.tables.tasks import SIMPLE_PNN, Course, Task
+from nits.tables.tasks import SIMPLE_PNN, Course, Task, minutes_of
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
@@ -95,11 +95,11 @@ def learned(
 
 def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> list[tuple[Task, Learned]]:
     """Runs tasks side by side, and returns those that no interrupt came before."""
-    processes = workers(tasks)
-    if (minutes := estimator._minutes) is not None:
-        waves = math.ceil(plan.members / processes)
+    workers = _workers(tasks)
+    if (minutes := minutes_of(estimator)) is not None:
+        waves = math.ceil(plan.members / workers)
         tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
-    results = Local(processes).run(taught, tasks, progress=estimator.verbose) if tasks else []
+    results = Local(workers).run(taught, tasks, progress=estimator.verbose) if tasks else []
     pairs = zip(tasks, results, strict=True)
     return [(task, result) for task, result in pairs if result is not None]
 
@@ -170,11 +170,11 @@ def _judged(
     by_row = None if weight is None else weight.double().numpy()
     w = stacking.weights(scores, by_row, worth_per_row)
     own = scores + units[index.numpy(), None]
-    alone = [figures(column, by_row)[0] for column in own.T]
+    alone = [_figures(column, by_row)[0] for column in own.T]
     return Judged(
         dict(zip(sorts, w.tolist(), strict=True)),
         dict(zip(sorts, alone, strict=True)),
-        *figures(stacking.mixed(own, w), by_row),
+        *_figures(stacking.mixed(own, w), by_row),
     )
 
 
@@ -236,7 +236,7 @@ def _history(done: list[tuple[Task, Learned]]) -> dict[str, Any]:
     return {**first, "others": others}
 
 
-def figures(
+def _figures(
     said: NDArray[np.float64], weight: NDArray[np.float64] | None
 ) -> tuple[float | None, float | None]:
     """Returns the mean of held-out rows, and its standard error."""
@@ -247,7 +247,7 @@ def figures(
     return mean, float(np.sqrt(np.sum((share * (said - mean)) ** 2)))
 
 
-def workers(every: list[Task]) -> int:
+def _workers(every: list[Task]) -> int:
     """Returns the number of processes to train in: 1, this one, if others cost more than they save.
 
     Results do not depend on it, unless the budget is in minutes.

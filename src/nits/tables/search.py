@@ -8,6 +8,7 @@ by more than the standard error of the difference, row by row.
 from __future__ import annotations
 
 import math
+from sys import stderr
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,17 +16,14 @@ import torch
 from numpy.typing import NDArray
 
 from nits.engines.local import Local, available
-from nits.tables import orders
+from nits.tables import members, orders, told
 from nits.tables.defaults import Plan
-from nits.tables.members import INTERRUPTED, figures, taught, workers
-from nits.tables.tasks import Course, Task
+from nits.tables.members import INTERRUPTED, taught
+from nits.tables.tasks import TRIALS, Course, Task
 from nits.training.rows import Rows, parted
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
-
-SHARE = 0.1
-"""Of the budget for all members, what trials of orders take."""
 
 LEAST = 100
 """Steps of the shortest trial: fewer orders are tried if there is no time for more."""
@@ -90,7 +88,11 @@ def decided(
     categories = [i for i, column in columns if column.kind == "categorical"]
     every = orders.candidates(first, numbers, categories)
     trials = Search.of(estimator, rows, units, plan, seed).trials(every)
-    return chosen(trials, every, MIXED if order == orders.SEVERAL else 1)
+    found = chosen(trials, every, MIXED if order == orders.SEVERAL else 1)
+    if estimator.verbose and trials:
+        lines = told.orders(found.trials, names)
+        print("orders of the columns:", *lines, sep="\n", file=stderr)
+    return found
 
 
 def chosen(trials: list[Trial], every: dict[str, list[int]], count: int) -> Found:
@@ -131,7 +133,7 @@ class Search(NamedTuple):
         course = Course.of(estimator, rows, plan, seed)
         fitted, held_out = parted(len(rows), estimator.validation_fraction, seed + 1)
         steps = estimator.max_steps or plan.steps
-        budget = SHARE * plan.members * steps
+        budget = TRIALS * plan.members * steps
         return cls(estimator, course, units, fitted, held_out[:JUDGED_BY], budget, steps)
 
     def trials(self, every: dict[str, list[int]]) -> list[Trial]:
@@ -161,16 +163,14 @@ class Search(NamedTuple):
         by_row, units = by_row[here], self.units[self.held_out.numpy()][here]
         found = {}
         for name, task, said in zip(names, tasks, scores[:, here], strict=True):
-            ahead, error = figures(said - scores[0, here], by_row)
-            mean, _ = figures(said + units, by_row)
-            if mean is not None and ahead is not None and error is not None:
-                order = task.density.order.tolist()
-                found[name] = Trial(name, order, task.max_steps or 0, mean, ahead, error)
+            ahead, error = _mean(said - scores[0, here], by_row)
+            order, steps = task.density.order.tolist(), task.max_steps or 0
+            found[name] = Trial(name, order, steps, _mean(said + units, by_row)[0], ahead, error)
         return found
 
     def _scores(self, tasks: list[Task]) -> NDArray[np.float64]:
         """Returns log-densities of the held-out rows in each trial, shape (trials, N)."""
-        engine = Local(workers(tasks))
+        engine = Local(members._workers(tasks))
         results = engine.run(taught, tasks, progress=self.estimator.verbose, label="orders")
         found = []
         for result in results:
@@ -187,8 +187,17 @@ class Search(NamedTuple):
             fitted=self.fitted,
             held_out=self.held_out,
             max_steps=steps,
-            max_minutes=None if minutes is None else SHARE * minutes * available() * share,
+            max_minutes=None if minutes is None else TRIALS * minutes * available() * share,
         )
+
+
+def _mean(values: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
+    """Returns the weighted mean of rows, and its standard error."""
+    if not weight.sum() > 0:
+        return 0.0, 0.0
+    share = weight / weight.sum()
+    mean = float(share @ values)
+    return mean, float(np.sqrt(np.sum((share * (values - mean)) ** 2)))
 
 
 def rounds(count: int, budget: float) -> list[tuple[int, int]]:

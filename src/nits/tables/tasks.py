@@ -24,6 +24,16 @@ TOLD_BY = 500
 """Held-out rows by which styles are told apart on one fold; with fewer, two folds are."""
 
 
+TRIALS = 0.1
+"""Of the budget for all members, what trials of orders take."""
+
+
+def minutes_of(estimator: NITSDensity) -> float | None:
+    """Returns the minutes that members have, if the user has named some."""
+    tried = TRIALS if estimator.order_trials_ else 0.0
+    return None if estimator.max_minutes is None else (1 - tried) * estimator.max_minutes
+
+
 class Task(NamedTuple):
     """What one member needs to learn, here or in another process.
 

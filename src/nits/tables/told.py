@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
-from nits.tables.search import Trial
+
+if TYPE_CHECKING:
+    from nits.tables.search import Trial
 
 MOST_NAMES = 12
 """Columns of an order that are listed."""
