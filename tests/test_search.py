@@ -72,6 +72,8 @@ def test_only_the_longest_trials_decide() -> None:
     assert found.orders == [[2, 0, 1]]
     assert [one.chosen for one in found.trials] == [True, False, False]
     assert chosen(trials, EVERY, 2).orders == [[2, 0, 1], [2, 1, 0]]
+    level = [trial("greedy", 0.05), *trials[1:]]
+    assert chosen(level, EVERY, 1).orders == [[0, 1, 2]]
 
 
 def test_without_trials_the_order_is_that_of_the_table() -> None:
