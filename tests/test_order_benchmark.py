@@ -21,7 +21,7 @@ def trial(name: str, ahead: float) -> Trial:
 def test_longer_runs_are_spread_from_the_best_trial_to_the_worst() -> None:
     trials = [trial(str(k), -k / 10) for k in range(1, 8)]
     tried = benchmark.spread([*trials, trial("the table's", 0.0)])
-    assert [one.name for one in tried] == ["the table's", "1", "3", "5", "7"]
+    assert [one.name for one in tried] == ["the table's", "1", "4", "7"]
 
 
 def test_a_mixture_of_alike_networks_is_their_own() -> None:
@@ -42,8 +42,11 @@ def test_a_table_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(benchmark, "LONGER", 2)
     monkeypatch.setattr(search, "TRIALS", 1e-6)
     assert benchmark.main(["--only", "made", "--steps", "2"], tmp_path) == 0
+    again = ["--only", "made", "--steps", "3", "--orders", "reversed"]
+    assert benchmark.main(again, tmp_path) == 0
     found = json.loads((tmp_path / "orders-made.json").read_text())
-    assert found["longer"]["the table's"]["ahead"] == 0.0
+    assert found["longer"]["2"]["the table's"]["ahead"] == 0.0
+    assert list(found["longer"]["3"]) == ["reversed"]
     assert found["trial_steps"] == 2
     assert [one["steps"] for one in found["trials"]] == [1, 1]
     assert -1 <= found["rank_correlation"] <= 1

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 LEAST = 100
 """Steps of the shortest trial: fewer orders are tried if there is no time for more."""
 
+LAST = 3
+"""Orders in the last round: that of the table, and those that it is compared with."""
+
 JUDGED_BY = 4_000
 """The most held-out rows that judge an order."""
 
@@ -214,8 +217,8 @@ def rounds(count: int, budget: float) -> list[tuple[int, int]]:
 
 def _halved(count: int) -> list[int]:
     sizes = [count]
-    while sizes[-1] > 2:
-        sizes.append(math.ceil(sizes[-1] / 2))
+    while sizes[-1] > LAST:
+        sizes.append(max(LAST, math.ceil(sizes[-1] / 2)))
     return sizes
 
 
