@@ -14,8 +14,8 @@ import nits
 from mixed_table import mixed, small
 from nits.model.mixture import Mixture
 from nits.tables import orders, search, stacking, told
-from nits.tables.search import Trial, chosen, rounds
-from nits.tables.tasks import minutes_of
+from nits.tables.search import Search, Trial, chosen, rounds
+from nits.tables.tasks import Task, minutes_of
 from nits.training.progress import Reporter
 
 EVERY = {orders.TABLE: [0, 1, 2], "greedy": [2, 0, 1], "reversed": [2, 1, 0]}
@@ -125,6 +125,19 @@ def test_an_interrupted_search_has_nothing_to_keep(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(search, "taught", stopped)
     with pytest.raises(KeyboardInterrupt):
         small(order="search").fit(mixed(60))
+
+
+def test_trials_have_a_tenth_of_the_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Task] = []
+
+    def scores(self: Search, tasks: list[Task]) -> np.ndarray:
+        seen.extend(tasks)
+        return np.zeros((len(tasks), len(self.held_out)))
+
+    monkeypatch.setattr(Search, "_scores", scores)
+    monkeypatch.setattr(search, "available", lambda: 1)
+    small(order="search", max_steps=None, max_minutes=0.001, members=1).fit(labelled(100))
+    assert sum(task.max_minutes or 0.0 for task in seen) == pytest.approx(0.0001)
 
 
 def test_trials_leave_minutes_to_the_members() -> None:
