@@ -76,6 +76,12 @@ def test_only_the_longest_trials_decide() -> None:
     assert chosen(level, EVERY, 1).orders == [[0, 1, 2]]
 
 
+def test_members_of_several_orders_have_none_that_is_far_behind() -> None:
+    trials = [trial("greedy", 0.5), trial(orders.TABLE, 0.0, 0.0), trial("reversed", -0.3)]
+    assert chosen(trials, EVERY, 3).orders == [[2, 0, 1], [0, 1, 2]]
+    assert chosen(trials[1:], EVERY, 3).orders == [[0, 1, 2], [2, 1, 0]]
+
+
 def test_without_trials_the_order_is_that_of_the_table() -> None:
     assert chosen([], EVERY, 1) == ([[0, 1, 2]], [])
 

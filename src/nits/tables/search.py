@@ -38,7 +38,10 @@ ERRORS = 1.0
 """Standard errors by which an order must be ahead of the table's."""
 
 MIXED = 3
-"""Orders of the members if there are several: the best ones of the last trials."""
+"""The most orders of members, if there are several."""
+
+NEAR = math.log(2)
+"""Nats per row by which another order of theirs may be behind the best: half as likely."""
 
 
 class Trial(NamedTuple):
@@ -105,8 +108,9 @@ def chosen(trials: list[Trial], every: dict[str, list[int]], count: int) -> Foun
         trial for trial in trials if trial.steps == longest and trial.ahead > ERRORS * trial.error
     ]
     best = clear[0].name if clear else orders.TABLE
-    ranked = sorted(trials, key=lambda trial: -trial.ahead)
-    kept = [best, *(trial.name for trial in ranked if trial.name != best)][:count]
+    ranked = sorted((t for t in trials if t.name != best), key=lambda trial: -trial.ahead)
+    level = clear[0].ahead if clear else 0.0
+    kept = [best, *(trial.name for trial in ranked if trial.ahead > level - NEAR)][:count]
     marked = [trial._replace(chosen=trial.name in kept) for trial in trials]
     return Found([every[name] for name in kept], marked)
 
