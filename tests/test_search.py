@@ -104,7 +104,7 @@ def test_no_held_out_rows_no_trials() -> None:
 
 def test_listed_columns_stay_first_and_the_rest_is_searched() -> None:
     table = labelled(100).assign(noise=lambda t: np.sin(t["place"] * 9))
-    model = small(order=["place"], max_steps=2).fit(table)
+    model = small(order=np.array(["place"]), max_steps=2).fit(table)
     assert model.model_.order[0] == 0
     assert len(model.order_trials_) == 2
     assert all(one.order[0] == 0 for one in model.order_trials_)

@@ -47,7 +47,7 @@ def description(estimator: Any) -> dict[str, Any]:
         "names": estimator.names_,
         "features": _features(estimator),
         "model": {
-            "order": parts[0].order.tolist(),
+            "order": list(estimator.order_ or parts[0].order.tolist()),
             "knots": [head.knots for head in estimator.sketch_.given],
             "members": [networks.described(*pair) for pair in pairs],
         },

@@ -85,8 +85,9 @@ def decided(
     first = orders.listed(order, names)
     if order is None:
         return Found([None], [])
+    called = order if isinstance(order, str) else None
     numbers = torch.as_tensor(rows.x).numpy()
-    if isinstance(order, str) and order == orders.GREEDY:
+    if called == orders.GREEDY:
         return Found([orders.greedy(numbers)], [])
     if len(first) == len(names):
         return Found([first], [])
@@ -94,7 +95,7 @@ def decided(
     categories = [i for i, column in columns if column.kind == "categorical"]
     every = orders.candidates(first, numbers, categories)
     trials = Search.of(estimator, rows, units, plan, seed).trials(every)
-    found = chosen(trials, every, MIXED if order == orders.SEVERAL else 1)
+    found = chosen(trials, every, MIXED if called == orders.SEVERAL else 1)
     if estimator.verbose and trials:
         lines = told.orders(found.trials, names)
         print("orders of the columns:", *lines, sep="\n", file=stderr)
@@ -118,8 +119,8 @@ def chosen(trials: list[Trial], every: dict[str, list[int]], count: int) -> Foun
 class Search(NamedTuple):
     """Trials of orders.
 
-    fitted, held_out: Which rows trials learn from, and which judge them. They are not those of the
-        members' folds, whose figures stay honest.
+    fitted, held_out: Which rows trials learn from, and which judge them: drawn anew, so that the
+        figures of the members' folds stay honest.
     budget: Steps of all trials together.
     longest: Steps of a member, and so of the longest trial.
     """
