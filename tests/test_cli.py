@@ -76,6 +76,19 @@ def test_a_greedy_order_can_be_asked_for(folder: Path, tmp_path: Path) -> None:
     assert model.model_.order.tolist() != list(range(7))
 
 
+def test_an_order_can_be_searched_for(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--order", "search", "--drop", "rain,seen,price,city", "--max-steps", "1"]
+    assert run("fit", folder / "table.csv", "-o", tmp_path / "m.nits", *options) == 0
+    capsys.readouterr()
+    assert run("info", tmp_path / "m.nits") == 0
+    shown = capsys.readouterr().out
+    lines = [line for line in shown.splitlines() if "nats in " in line]
+    assert len(lines) > 1
+    assert sum(" taken " in line for line in lines) == 1
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 def test_score_reads_and_writes_every_format(folder: Path, tmp_path: Path, suffix: str) -> None:
     table = pandas.read_csv(folder / "table.csv", parse_dates=["seen"])
@@ -327,7 +340,7 @@ BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
         "context must leave a column to model, but has all",
     ),
     "drop of no column": (["--drop", "weight"], "there is no column 'weight' among size"),
-    "order lacks columns": (["--order", "size,count"], "order must name each of 7 columns once"),
+    "order repeats a column": (["--order", "size,size"], "must name a column once, but has 'size'"),
     "validation of everything": (
         ["--validation-fraction", "1.5"],
         "validation must be rows or a share",

@@ -46,6 +46,11 @@ def test_same_seed_same_weights_and_another_seed_others() -> None:
     assert not torch.equal(results[0], results[2])
 
 
+def test_one_step_is_taken_however_late_it_is() -> None:
+    history = nits.fit(small(), rows(), max_minutes=1e-6, recipe=QUICK, progress=False)
+    assert (history.step, history.stopped) == ([1], "budget")
+
+
 def test_budget_in_epochs_and_minutes() -> None:
     history = nits.fit(small(), rows(), max_epochs=3, recipe=QUICK, progress=False)
     assert history.epoch == [1.0, 2.0, 3.0]

@@ -52,18 +52,46 @@ def test_ranks_are_those_of_scipy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "expected"), [(None, None), (["c", "a", "b"], [2, 0, 1]), ([1, 2, 0], [1, 2, 0])]
+    ("order", "expected"),
+    [
+        (None, []),
+        ("search", []),
+        (["c", "a", "b"], [2, 0, 1]),
+        ([1, 2, 0], [1, 2, 0]),
+        (["b"], [1]),
+    ],
 )
 def test_names_and_numbers_are_positions(
-    order: list[str | int] | None, expected: list[int] | None
+    order: list[str | int] | str | None, expected: list[int]
 ) -> None:
-    assert orders.positions(order, NAMES, np.zeros((1, 3))) == expected
+    assert orders.listed(order, NAMES) == expected
 
 
 @pytest.mark.parametrize(
     ("order", "message"),
-    [("abc", "must list the columns or be 'greedy', but is"), (["a", "x"], "no column 'x' among")],
+    [
+        ("abc", "must list columns or be one of 'greedy', 'search', 'several', but is 'abc'"),
+        (["a", "x"], "no column 'x' among"),
+        (["a", 0], "must name a column once, but has 'a' twice; drop one"),
+    ],
 )
-def test_what_is_no_order_is_refused(order: str | list[str], message: str) -> None:
+def test_what_is_no_order_is_refused(order: str | list[str | int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        orders.positions(order, NAMES, np.zeros((1, 3)))
+        orders.listed(order, NAMES)
+
+
+def test_candidates_differ_and_the_table_comes_first(table: np.ndarray) -> None:
+    table[:, 3] = np.round(table[:, 1])
+    found = orders.candidates([], table)
+    every = list(found.values())
+    assert next(iter(found)) == orders.TABLE
+    assert every[0] == [0, 1, 2, 3]
+    assert found["few values first"] == [3, 0, 1, 2]
+    assert found["reversed"] == [3, 2, 1, 0]
+    assert len(every) == len({tuple(order) for order in every}) > 5
+    assert all(sorted(order) == [0, 1, 2, 3] for order in every)
+
+
+def test_candidates_leave_the_columns_first_that_are_listed(table: np.ndarray) -> None:
+    found = orders.candidates([2, 1], table)
+    assert list(found.values()) == [[2, 1, 0, 3], [2, 1, 3, 0]]

@@ -86,7 +86,9 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--drop", type=_names, default=[], help="columns to leave out")
     verb.add_argument(
-        "--order", type=_names, help="columns in the order to model them, such as b,a; or greedy"
+        "--order",
+        type=_names,
+        help="columns to model first, such as b,a; or search, several or greedy",
     )
     verb.add_argument(
         "--members", type=_count, help="networks to train and mix; by default by the table's size"

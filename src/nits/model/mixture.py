@@ -57,15 +57,20 @@ class Mixture(Density):
         return self.members[0].context_features
 
     @property
+    def has_one_order(self) -> bool:
+        """Whether all members model the columns in the same order."""
+        first, *others = (member.order for member in self.members)
+        return all(torch.equal(first, other) for other in others)
+
+    @property
     def order(self) -> Tensor:
         """The columns in the order in which all members model them, shape (D,)."""
-        first, *others = (member.order for member in self.members)
-        if not all(torch.equal(first, other) for other in others):
+        if not self.has_one_order:
             raise ValueError(
                 "the members of a mixture must model the columns in the same order for this, "
                 "but their orders differ; use log_prob, or sample without given or quasi."
             )
-        return first
+        return self.members[0].order
 
     @property
     def like(self) -> Tensor:

@@ -15,18 +15,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nits import checks
-from nits.chunks import slices
 from nits.model.blocks import groups
 from nits.model.reading import Reading
-from nits.tables import companion, defaults, members, orders, room, sampling, schema, told
+from nits.tables import (
+    companion,
+    defaults,
+    members,
+    orders,
+    room,
+    sampling,
+    schema,
+    scoring,
+    search,
+    told,
+)
 from nits.tables.frames import Frame
 from nits.tables.networks import Sketch
 from nits.tables.predictions import Predictions
 from nits.tables.schema import Kinds, Supports
 from nits.tables.validate import checked_frame, checked_weight, told_of
 from nits.training.rows import Rows
-
-SCORED_AT_ONCE = 8192
 
 READ_BY = (1,)
 """The PNN of a column that is given, of which only the features are read."""
@@ -48,8 +56,11 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         their mixture with a linear and an independent one, which is an exact density, too, with
         weights by the likelihood of held-out rows. By default it depends on the table's size, and
         is 1, a lone network, if `max_steps` is named.
-    order: The modelled columns in the order in which they are modelled, by default that of
-        the table; or "greedy": each next column is the one that those before it predict best.
+    order: The modelled columns in the order in which they are modelled, by default that of the
+        table. If some are listed, these come first. "search" tries several orders of the others
+        and keeps the table's unless another has the higher likelihood of held-out rows; "several"
+        has members in the best orders, which must then do without columns that are given, and
+        terms of columns; "greedy" takes next the column that those before it predict best.
     hidden, blocks, dropout, learning_rate: Width, depth, dropout and learning rate of the weight
         model; by default they depend on the table's size.
     pnn: Hidden layers of each column's PNN; by default one layer, wider for more rows, which was
@@ -120,7 +131,6 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         numbers, units = self.schema_.numbers(frame)
         given = self._given(frame)
         del frame  # copies of the table's columns: training needs the memory
-        self.order_ = orders.positions(self.order, self.schema_.names, numbers)
         self._read(given, plan.knots)
         rows = Rows(
             torch.from_numpy(numbers),
@@ -128,6 +138,8 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
             None if weight is None else torch.from_numpy(weight),
             read=None if self.context_reading_ is None else self.context_reading_.of_rows,
         )
+        self.orders_: list[list[int] | None] = [None]
+        self.orders_, self.order_trials_ = search.decided(self, rows, units, plan, seed)
         found = members.learned(self, rows, units, plan, seed)
         self.model_, self.members_, self.sorts_ = found.density, found.members, found.sorts
         self.history_, self.companion_ = found.history, found.companion
@@ -185,6 +197,11 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
             self.context_reading_.start_at(given.t())
 
     @property
+    def order_(self) -> list[int] | None:
+        """Positions of the columns in modelling order, of the best if members have several."""
+        return self.orders_[0]
+
+    @property
     def sketch_(self) -> Sketch:
         """What a network of this table is built from."""
         reading = self.context_reading_
@@ -210,14 +227,7 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         frame = checked_frame(self, X, reset=False)
         for name, count in self.idle_.changed(frame).items():
             told_of(f"column {name!r} was constant in training, but differs in {count} rows here.")
-        coded, given = self.schema_.encode(frame), self._given(frame)
-        x = torch.from_numpy(coded.numbers)
-        parts = []
-        with torch.no_grad():
-            for rows in slices(len(x), SCORED_AT_ONCE):
-                parts.append(self.model_.log_prob_per_column(x[rows], self._context(given[rows])))
-        shares = coded.units(torch.cat(parts).double().numpy())
-        return shares if per_column else shares.sum(1)
+        return scoring.terms(self, frame) if per_column else scoring.rows(self, frame)
 
     def unseen(self, X: Any) -> NDArray[np.bool_]:
         """Returns which entries were never seen in training, though they could be, shape (N, D)."""

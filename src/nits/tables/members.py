@@ -26,7 +26,7 @@ from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.extremes import Extremes, extremes
 from nits.tables.judging import Done, Judged, Learned, judged
 from nits.tables.networks import Sketch
-from nits.tables.tasks import SIMPLE_PNN, Course, Task
+from nits.tables.tasks import SIMPLE_PNN, Course, Task, minutes_of
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
@@ -89,7 +89,8 @@ def learned(
         if later:
             done = [pair for pair in done if pair[0].sort in serving] + later
             told = judged(done, rows, units)
-    curves = _curves(estimator.sketch_, rows, done, told)
+    several = len(estimator.orders_) > 1  # then there are no conditionals to be made narrower
+    curves = None if several else _curves(estimator.sketch_, rows, done, told)
     if curves is not None:
         told = told.raised(curves.which, curves.gains)
     found = _mixed(estimator.sketch_, rows, done, told, before, curves)
@@ -128,7 +129,7 @@ def _alike(task: Task, every: Done) -> int:
 def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
     workers = _workers(tasks)
-    if (minutes := estimator.max_minutes) is not None:
+    if (minutes := minutes_of(estimator)) is not None:
         count = plan.members + companion.checked(estimator.answers)
         waves = math.ceil(count / workers)
         tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]

@@ -90,6 +90,7 @@ def no_hats(given: Sequence[Head]) -> list[int]:
 
 def rebuilt(sketch: Sketch, about: dict[str, Any]) -> Density:
     """Returns a member as a file describes it, with other weights."""
+    sketch = sketch._replace(order=about.get("order", sketch.order))
     heads = sketch.heads(tuple(about["pnn"]), about["knots"])
     weights = weights_to_json.weights_of(about["weights"], sketch.ordered(heads))
     density = NITS(heads, weights, sketch.order)

@@ -1,4 +1,4 @@
-"""Orders of the columns: as named, or greedy, by how well columns predict one another."""
+"""Orders of the columns: as named, greedy by how well columns predict one another, and others."""
 
 from __future__ import annotations
 
@@ -8,29 +8,86 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-GREEDY = "greedy"
+from nits.model.density import Density
+from nits.model.mixture import Mixture
+
+GREEDY, SEARCH, SEVERAL = "greedy", "search", "several"
+CALLED = (GREEDY, SEARCH, SEVERAL)
+"""What an order that is not listed may be called."""
+
+TABLE = "the table's"
+"""What the order of the table is called among others."""
+
+RANDOM = 2
+"""Random orders among those that are tried."""
+
+MOST = 400
+"""Columns of the widest table for which a greedy order is tried: it takes as long as all the rest.
+"""
 
 RANKED = 20_000
 """Rows from whose ranks the dependence between columns is estimated."""
 
 
-def positions(
-    order: Sequence[str | int] | str | None, names: list[str], rows: NDArray[Any]
-) -> list[int] | None:
-    """Returns the order as positions, or None for that of the table.
+def listed(order: Sequence[str | int] | str | None, names: list[str]) -> list[int]:
+    """Returns the positions of the columns that the user lists, which come first; maybe none."""
+    if order is None or isinstance(order, str):
+        if order not in (None, *CALLED):
+            named = ", ".join(map(repr, CALLED))
+            raise ValueError(
+                f"order must list columns or be one of {named}, but is {order!r}; list the columns."
+            )
+        return []
+    found = [position(key, names) for key in order]
+    twice = [names[i] for k, i in enumerate(found) if i in found[:k]]
+    if twice:
+        raise ValueError(f"order must name a column once, but has {twice[0]!r} twice; drop one.")
+    return found
 
-    order: Names or positions of the columns, "greedy", or None.
-    rows: The numbers of these columns, shape (N, D), for a greedy order.
+
+def candidates(
+    first: Sequence[int], rows: NDArray[Any], categories: Sequence[int] = ()
+) -> dict[str, list[int]]:
+    """Returns orders that differ, by what they are called, that of the table first.
+
+    first: Columns that come first in all of them.
+    rows: The numbers of the columns, shape (N, D).
+    categories: Which columns are categorical.
     """
-    if order is None:
-        return None
-    if not isinstance(order, str):
-        return [position(key, names) for key in order]
-    if order != GREEDY:
+    some = _some(rows)
+    own = list(range(rows.shape[1]))
+    best = greedy(rows) if len(own) <= MOST else own
+    values = np.array([len(np.unique(column[~np.isnan(column)])) for column in some.T])
+    every = {
+        TABLE: own,
+        "few values first": np.argsort(values, kind="stable").tolist(),
+        "categories first": sorted(own, key=lambda i: i not in categories),
+        GREEDY: best,
+        "reversed": own[::-1],
+        "greedy, reversed": best[::-1],
+    }
+    source = np.random.default_rng(0)
+    every |= {f"random {k + 1}": source.permutation(own).tolist() for k in range(RANDOM)}
+    found: dict[str, list[int]] = {}
+    for name, order in every.items():
+        whole = [*first, *(i for i in order if i not in first)]
+        if whole not in found.values():
+            found[name] = whole
+    return found
+
+
+def differing(model: Density) -> Mixture | None:
+    """Returns a mixture whose members model the columns in different orders, None for others."""
+    return model if isinstance(model, Mixture) and not model.has_one_order else None
+
+
+def refuse(differing: Mixture | None) -> None:
+    """Refuses what members cannot do whose orders differ."""
+    if differing is not None:
         raise ValueError(
-            f"order must list the columns or be {GREEDY!r}, but is {order!r}; list the columns."
+            "the members must model the columns in the same order for this, but their orders "
+            f"differ; fit with order={SEARCH!r}, or list the columns."
         )
-    return greedy(rows)
 
 
 def names_of(keys: Sequence[str | int] | None, names: list[str]) -> list[str]:
@@ -56,7 +113,7 @@ def greedy(rows: NDArray[Any]) -> list[int]:
     a linear regression of a column's ranks on the ranks of the columns before it, and the best one
     explains the largest share of the variance. Missing values have no influence.
     """
-    some = np.asarray(rows[:: max(1, len(rows) // RANKED)])
+    some = _some(rows)
     linked = _correlations(np.stack([_ranks(column) for column in some.T], 1))
     order = [int((linked**2).sum(0).argmax())]
     while len(order) < len(linked):
@@ -66,6 +123,10 @@ def greedy(rows: NDArray[Any]) -> list[int]:
         explained = (cross * np.linalg.lstsq(before, cross, rcond=None)[0]).sum(0)
         order.append(rest[int(explained.argmax())])
     return order
+
+
+def _some(rows: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(rows[:: max(1, len(rows) // RANKED)])
 
 
 def _correlations(ranks: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -24,6 +24,7 @@ from nits.tables import networks, schema
 from nits.tables.estimator import READ_BY, NITSDensity
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
+from nits.tables.search import Trial
 
 
 def save(estimator: Any, path: str | Path) -> None:
@@ -52,13 +53,14 @@ def description(estimator: Any) -> dict[str, Any]:
         "names": estimator.names_,
         "features": _features(estimator),
         "model": {
-            "order": model.order.tolist(),
+            "order": list(estimator.order_ or parts[0].order.tolist()),
             "knots": [head.knots for head in estimator.sketch_.given],
             "members": [networks.described(*pair) for pair in pairs],
             "calibrated": isinstance(model, Calibrated),
         },
         "companion": None if companion is None else companion.description(),
         "sorts": estimator.sorts_,
+        "orders": [trial._asdict() for trial in estimator.order_trials_],
         "training": estimator.history_,
         "held_out": estimator.held_out_,
         "held_out_error": estimator.held_out_error_,
@@ -98,6 +100,7 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     estimator.idle_ = Idle.from_dict(about.get("idle", []))
     estimator.names_ = about.get("names", estimator.schema_.names)
     estimator.sorts_ = about.get("sorts", [])
+    estimator.order_trials_ = [Trial(**trial) for trial in about.get("orders", [])]
     estimator.history_ = about["training"]
     estimator.held_out_ = about["held_out"]
     estimator.held_out_error_ = about.get("held_out_error")
@@ -117,7 +120,7 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     estimator.context_reading_ = Reading(read) if read else None
     if estimator.context_reading_ is not None and "context.knots" in tensors:
         estimator.context_reading_.knots.copy_(tensors["context.knots"])
-    estimator.order_ = shape["order"]
+    estimator.orders_ = [shape["order"]]
     sketch = estimator.sketch_
     members = _alike(shape, sketch.context) if same else shape["members"]
     parts = [networks.rebuilt(sketch, about) for about in members]

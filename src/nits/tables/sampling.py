@@ -6,6 +6,7 @@ training values, which columns modelled later read, as they do when a row is sco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from nits import checks
+from nits.model.mixture import Mixture
 from nits.pnn.random import private_generator, uniform
 from nits.tables import frames, orders, zones
 from nits.tables.frames import Frame, Values
@@ -35,13 +37,37 @@ def drawn(estimator: NITSDensity, n: int, seed: int, given: Any, complete: bool)
     places = torch.from_numpy(np.where(np.isnan(kept), ends, kept)).to(model.like)
     u = uniform(places.shape, model.like, private_generator(seed, model.like.device))
     with torch.no_grad():
-        numbers = model.filled(u, places, context, schema.known() if complete else None)
+        known = schema.known() if complete else None
+        if (mixture := orders.differing(model)) is not None:
+            numbers = _from_members(mixture, u, places, context, known, seed)
+        else:
+            numbers = model.filled(u, places, context, known)
     columns = schema.decode(numbers.cpu().numpy(), ends, source)
     if context is None:  # exact to the last digit, which float32 would lose
         for key, value in (given or {}).items():
             name = schema.names[orders.position(key, schema.names)]
             columns[name] = _repeated(columns[name], value)
     return zones.write(Frame(_every(estimator, columns, count), schema.form))
+
+
+def _from_members(
+    model: Mixture,
+    u: torch.Tensor,
+    places: torch.Tensor,
+    context: torch.Tensor | None,
+    known: Sequence[tuple[float, float]] | None,
+    seed: int,
+) -> torch.Tensor:
+    """Draws each row from one member, chosen by its weight; see `Density.filled`."""
+    shares = model.log_weights.exp().double().cpu().numpy()
+    chosen = np.random.default_rng([seed, 1]).choice(len(shares), len(u), p=shares / shares.sum())
+    rows = torch.empty_like(u)
+    for k, member in enumerate(model.members):
+        at = torch.from_numpy(np.flatnonzero(chosen == k))
+        if len(at):
+            about = None if context is None else context[at]
+            rows[at] = member.filled(u[at], places[at], about, known)
+    return rows
 
 
 def _repeated(values: Values, value: Any) -> Values:
@@ -79,5 +105,8 @@ def _kept(estimator: NITSDensity, given: Any) -> NDArray[np.float32]:
     for key, value in (given or {}).items():
         position = orders.position(key, schema.names)
         kept[position] = schema.columns[position].number(value)
+    if not given:
+        return kept
+    orders.refuse(orders.differing(estimator.model_))
     checks.leading(torch.from_numpy(kept).unsqueeze(0), estimator.model_.order)
     return kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -22,6 +22,16 @@ SIMPLE_PNN = (32,)
 
 TOLD_BY = 500
 """Held-out rows by which styles are told apart on one fold; with fewer, two folds are."""
+
+
+TRIALS = 0.1
+"""Of the budget for all members, what trials of orders take."""
+
+
+def minutes_of(estimator: NITSDensity) -> float | None:
+    """Returns the minutes that members have, if the user has named some."""
+    tried = TRIALS if estimator.order_trials_ else 0.0
+    return None if estimator.max_minutes is None else (1 - tried) * estimator.max_minutes
 
 
 class Task(NamedTuple):
@@ -97,7 +107,7 @@ class Course(NamedTuple):
         """Returns the first round: networks of all styles, fold by fold, and simple members."""
         styles = self.plan.styles[: self.plan.members]
         count = min(self.plan.members, self.tried * len(styles))
-        found = [self._network(k, k // len(styles), styles[k % len(styles)]) for k in range(count)]
+        found = [self.network(k, k // len(styles), styles[k % len(styles)]) for k in range(count)]
         if self.plan.members == 1:
             return found
         return [*found, *self._simple(found, (networks.LINEAR, networks.INDEPENDENT))]
@@ -109,20 +119,28 @@ class Course(NamedTuple):
         begun = self.tried * len(every)
         count = max(self.plan.members - begun, 0) if styles else 0
         found = [
-            self._network(begun + k, self.tried + k // len(every), styles[k % len(styles)])
+            self.network(begun + k, self.tried + k // len(every), styles[k % len(styles)])
             for k in range(count)
         ]
         simple = [sort for sort in (networks.LINEAR, networks.INDEPENDENT) if sort in kept]
         return [*found, *self._simple(found, simple)]
 
-    def _network(self, k: int, fold: int, style: Style) -> Task:
+    def network(self, k: int, fold: int, style: Style, order: Sequence[int] | None = None) -> Task:
+        """Returns what the network number k is to learn.
+
+        order: Of its columns; by default that of its fold.
+        """
         plan, estimator = self.plan, self.estimator
+        several = estimator.orders_
+        sketch = estimator.sketch_._replace(order=order or several[fold % len(several)])
         minutes = estimator.max_minutes
         about = {
             "pnn": list(style.pnn),
             "knots": plan.knots if style.hats else 0,
             "whiten": style.whiten,
         }
+        if len(several) > 1:
+            about["order"] = list(sketch.order or ())
         recipe = Recipe(
             batch_size=plan.batch_size,
             learning_rate=plan.learning_rate,
@@ -130,7 +148,7 @@ class Course(NamedTuple):
             optimizer=plan.optimizer,
         )
         return Task(
-            networks.network(estimator.sketch_, style, plan, self.seed + k),
+            networks.network(sketch, style, plan, self.seed + k),
             style.name,
             about,
             fold,

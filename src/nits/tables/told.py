@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -11,6 +11,12 @@ from nits.model.calibrated import Calibrated
 from nits.model.density import Density
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from nits.tables.search import Trial
+
+MOST_NAMES = 12
+"""Columns of an order that are listed."""
 
 MOST_LINES = 60
 """Columns that are listed one by one; of wider tables, the first so many."""
@@ -53,6 +59,19 @@ def curves(model: Density, names: Sequence[str]) -> list[str]:
             low, high = curve.inverse(torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
             lines.append(f"  {name}: 90 % intervals are the mixture's {high - low:.0%} ones")
     return ["made narrower or broader by held-out rows:", *lines] if lines else []
+
+
+def orders(trials: list[Trial], names: list[str]) -> list[str]:
+    """Returns a line per order that was tried, the longest trials first: what it is worth."""
+    width = max((len(trial.name) for trial in trials), default=0)
+    lines = []
+    for trial in trials:
+        columns = ", ".join(names[i] for i in trial.order[:MOST_NAMES])
+        more = ", …" if len(trial.order) > MOST_NAMES else ""
+        worth = f"{trial.ahead:+.4f} ± {trial.error:.4f} nats in {trial.steps} steps"
+        taken = "taken" if trial.chosen else ""
+        lines.append(f"  {trial.name:{width}}  {taken:5}  {worth}  {columns}{more}")
+    return lines
 
 
 def figure(held_out: float, error: float | None) -> str:

@@ -114,11 +114,11 @@ class Loop:
                 evaluated = now = time.monotonic()
                 if stopping.stalled(self.history, self.recipe):
                     self.history.stopped = "patience"
-            if progress >= 1:
+            if progress >= 1 and self.step:  # one step is taken, however late it is
                 self.history.stopped = "budget"
             if self.history.stopped:
                 break
-            self.advance(progress)
+            self.advance(min(progress, 1.0))
             if now - shown > 0.5:
                 reporter.update(
                     progress, self._recent(), self._latest(), self._speed(now - evaluated)

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
 def _fit_table(args: argparse.Namespace, output: Path) -> int:
     from nits.tables import files, told
     from nits.tables.estimator import NITSDensity
-    from nits.tables.orders import GREEDY
+    from nits.tables.orders import CALLED
 
     table = files.read_table(args.table)
     unknown = [name for name in args.drop if name not in table.column_names]
@@ -33,12 +33,13 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
             "check the spelling."
         )
     table = table.drop_columns(args.drop)
+    called = [name for name in CALLED if args.order == [name] and name not in table.column_names]
     estimator = NITSDensity(
         kinds=dict(args.kind) or None,
         support=dict(args.support) or None,
         pool_below=args.pool_below,
         context=args.context or None,
-        order=GREEDY if args.order == [GREEDY] and GREEDY not in table.column_names else args.order,
+        order=called[0] if called else args.order,
         members=args.members,
         answers=args.answers,
         whiten=args.whiten,

@@ -25,6 +25,9 @@ def run(args: argparse.Namespace) -> int:
         pairs = list(zip(history["seconds"], history["validation"], strict=True))
         for seconds, value in pairs[:: max(1, len(pairs) // 10)]:
             print(f"  {seconds:8.1f}  {value:.4f}")
+    if model.order_trials_:
+        print("orders of the columns, and how far ahead of the table's each was in a trial:")
+        print(*told.orders(model.order_trials_, model.schema_.names), sep="\n")
     if model.sorts_:
         print("members, by weight:", *told.sorts(model.sorts_), sep="\n")
     for line in told.curves(model.model_, model.schema_.names):

@@ -15,7 +15,7 @@ from nits.cli.commands import images
 from nits.cli.commands.score import arrow_types
 from nits.images.estimator import NITSImages
 from nits.persistence import load
-from nits.tables import files, zones
+from nits.tables import files, orders, zones
 
 ROWS = 5000
 
@@ -33,7 +33,6 @@ def run(args: argparse.Namespace) -> int:
     some = np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int)
     frame = zones.read(table.take(some))
     drawn = zones.read(model.sample(len(some), random_state=args.seed)).columns
-    u = _uniform(model, model.schema_.encode(frame).numbers, args.seed)
     known = [
         {name: values.known for name, values in columns.items()}
         for columns in (frame.columns, drawn)
@@ -48,8 +47,10 @@ def run(args: argparse.Namespace) -> int:
         "marginals": plots.marginals(model.schema_, *known),
         "pairs": plots.pairs(model.schema_, *paired),
         "training": plots.training(model.history_),
-        "calibration": plots.calibration(model.schema_.names, u),
     }
+    if orders.differing(model.model_) is None:
+        u = _uniform(model, model.schema_.encode(frame).numbers, args.seed)
+        figures["calibration"] = plots.calibration(model.schema_.names, u)
     plots.write(figures, folder)
     return 0
 

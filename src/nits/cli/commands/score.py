@@ -28,10 +28,10 @@ def run(args: argparse.Namespace) -> int:
     outside = unseen = 0
     with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
         for table in files.batches(args.table, types):
-            shares = model.score_samples(table, per_column=True)
+            shares = model.score_samples(table, per_column=True) if args.per_column else None
+            value = model.score_samples(table) if shares is None else shares.sum(1)
             unseen += int(model.unseen(table).any(1).sum())
-            value = shares.sum(1)
-            writer.write(_scores(value, shares if args.per_column else None, model.schema_.names))
+            writer.write(_scores(value, shares, model.schema_.names))
             inside = value[value != -math.inf]
             total += inside.sum()
             rows += len(value)
