@@ -39,7 +39,7 @@ def watched(patch: pytest.MonkeyPatch) -> list[tuple[tasks.Task, Density]]:
     seen: list[tuple[tasks.Task, Density]] = []
     taught = members.taught
 
-    def watching(task: tasks.Task, reporter: Reporter) -> members.Learned:
+    def watching(task: tasks.Task, reporter: Reporter) -> tasks.Learned:
         found = taught(task, reporter)
         seen.append((task, found.density))
         return found
@@ -298,7 +298,7 @@ def interrupted_at(patch: pytest.MonkeyPatch, begun: int) -> None:
     """Has an interrupt come when so many members have been taught."""
     left, taught = [begun], members.taught
 
-    def until(task: tasks.Task, reporter: Reporter) -> members.Learned:
+    def until(task: tasks.Task, reporter: Reporter) -> tasks.Learned:
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from nits.engines.local import Local, available
 from nits.model.density import Density
 from nits.model.mixture import Mixture
-from nits.tables import networks, stacking
+from nits.tables import networks, resume, stacking
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.networks import Sketch
-from nits.tables.tasks import SIMPLE_PNN, Course, Task
+from nits.tables.tasks import SIMPLE_PNN, Course, Learned, Task
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
@@ -39,18 +39,6 @@ INTERRUPTED = "interrupted"
 ANOTHER = 0.05
 """Nats per row that a sort must add to learn from further folds: about what another network of one
 of the other sorts adds."""
-
-
-class Learned(NamedTuple):
-    """What became of a task.
-
-    density, history: What it learned, and how; no history of a simple member.
-    scores: Log-densities of the rows that it held out.
-    """
-
-    density: Density
-    history: dict[str, Any] | None
-    scores: NDArray[np.float64]
 
 
 class Model(NamedTuple):
@@ -79,14 +67,16 @@ def learned(
     units: What to add to the log-density of each row to have it in the table's units.
     """
     course = Course.of(estimator, rows, plan, seed)
-    first = course.first()
+    kept = resume.opened(estimator, rows, plan, seed)
+    first = kept.placed(course.first()) if kept else course.first()
     done = _run(first, estimator, plan)
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
     told = judged = _judged(done, rows, units)
     if len(done) == len(first) and all(_ended(result) for _, result in done):
         serving = _judged(done, rows, units, ANOTHER).kept
-        later = _run(course.second(serving), estimator, plan)
+        second = course.second(serving)
+        later = _run(kept.placed(second, len(first)) if kept else second, estimator, plan)
         if later:
             done = [pair for pair in done if pair[0].sort in serving] + later
             told = _judged(done, rows, units)
@@ -110,7 +100,16 @@ def _ended(result: Learned) -> bool:
 
 
 def taught(task: Task, reporter: Reporter) -> Learned:
-    """Trains a network, or starts a simple density from the rows."""
+    """Trains a network, or starts a simple density from the rows, unless a checkpoint has it."""
+    found = resume.known(task)
+    if found is None:
+        found = _taught(task, reporter)
+        if _ended(found):
+            resume.keep(task, found)
+    return found
+
+
+def _taught(task: Task, reporter: Reporter) -> Learned:
     fitted, kept = task.rows.view(task.fitted), task.rows.view(task.held_out)
     if task.recipe is None:
         start_from_data(task.density, fitted)
@@ -122,6 +121,9 @@ def taught(task: Task, reporter: Reporter) -> Learned:
         recipe=task.recipe,
         max_steps=task.max_steps,
         max_minutes=task.max_minutes,
+        checkpoint=task.place,
+        checkpoint_minutes=resume.MINUTES,
+        resume=resume.begun(task),
         seed=task.seed,
         progress=reporter,
     )
