@@ -1,4 +1,7 @@
-"""Ctrl-C during training: it waits for the end of a step, so that no step is half taken."""
+"""Ctrl-C during training: it waits for the end of a step, so that no step is half taken.
+
+So does SIGTERM, with which systems end processes, where `as_interrupt` handles it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
 from types import FrameType
+
+
+def as_interrupt(number: int, frame: FrameType | None) -> None:
+    """Handles a signal as Python handles Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 class Interrupts:
@@ -38,13 +46,17 @@ def waiting() -> Iterator[Interrupts]:
     Nothing changes in threads that Ctrl-C does not reach, and if somebody else handles it.
     """
     found = Interrupts()
-    handler = signal.getsignal(signal.SIGINT)
-    if current_thread() is not main_thread() or handler is not signal.default_int_handler:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = (signal.default_int_handler, as_interrupt)
+    handled = [number for number, handler in before.items() if handler in ours]
+    if current_thread() is not main_thread() or not handled:
         yield found
         return
-    signal.signal(signal.SIGINT, found.note)
+    for number in handled:
+        signal.signal(number, found.note)
     try:
         yield found
         found.check()
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number in handled:
+            signal.signal(number, before[number])
