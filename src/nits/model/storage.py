@@ -21,6 +21,9 @@ from nits import atomic
 FORMAT = 1
 """Version of the layout: files of later versions are rejected."""
 
+LENGTH = ALIGNMENT = 8
+"""Bytes of the header's length, and of the multiple that the header has."""
+
 
 def write(path: str | Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
     """Writes tensors and their description."""
@@ -31,7 +34,16 @@ def write(path: str | Path, tensors: dict[str, Tensor], description: dict[str, A
         "about": about,
         "sha256": digest(tensors, about),
     }
-    atomic.write(Path(path), to_bytes(tensors, metadata))
+    atomic.write(Path(path), _sorted(to_bytes(tensors, metadata)))
+
+
+def _sorted(data: bytes) -> bytes:
+    """Returns a safetensors file with its metadata in order: the same model has the same bytes."""
+    header, start = _header(data)
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    words = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    words += b" " * (-len(words) % ALIGNMENT)
+    return len(words).to_bytes(LENGTH, "little") + words + data[start:]
 
 
 def _finite(value: Any) -> Any:
@@ -82,12 +94,17 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _metadata(data: bytes) -> dict[str, str]:
-    """Returns the metadata in the header: eight bytes of length, then JSON."""
-    length = int.from_bytes(data[:8], "little")
-    found = json.loads(data[8 : 8 + length]).get("__metadata__", {})
+    """Returns the metadata in the header."""
+    found = _header(data)[0].get("__metadata__", {})
     if not isinstance(found, dict):
         raise ValueError("no description")
     return found
+
+
+def _header(data: bytes) -> tuple[dict[str, Any], int]:
+    """Returns the header, eight bytes of length and then JSON, and where the tensors begin."""
+    start = LENGTH + int.from_bytes(data[:LENGTH], "little")
+    return json.loads(data[LENGTH:start]), start
 
 
 def tuples(value: Any) -> Any:

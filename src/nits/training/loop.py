@@ -130,9 +130,9 @@ class Loop:
             if place is not None and now - saved > save_every:
                 resuming.save(self, place)
                 saved = now
-        reporter.update(
-            1.0, self.history.train[-1], self._latest(), self.history.rows_per_second[-1]
-        )
+        h = self.history  # of no evaluation, if there was time for no step
+        train, speed = (h.train[-1], h.rows_per_second[-1]) if h.train else (math.nan, 0.0)
+        reporter.update(1.0, train, self._latest(), speed)
 
     def _due(self, seconds: float) -> bool:
         """Returns whether to evaluate: by steps, and by the clock if the budget has no steps."""

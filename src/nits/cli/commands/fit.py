@@ -27,9 +27,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _refuse_nothing_to_resume(args: argparse.Namespace) -> None:
     if args.resume and args.checkpoint is None:
-        raise ValueError(
-            "--resume goes on from a checkpoint, but there is no --checkpoint; name it."
-        )
+        raise ValueError("--resume needs a checkpoint, but there is no --checkpoint; name it.")
     if args.resume and not Path(args.checkpoint).exists():
         raise ValueError(
             f"--resume needs a checkpoint, but there is no {args.checkpoint}; "
