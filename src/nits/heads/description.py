@@ -51,9 +51,12 @@ def described(heads: Sequence[Head]) -> list[dict[str, Any]]:
     ]
 
 
-def heads_of(descriptions: Sequence[dict[str, Any]]) -> tuple[Head, ...]:
-    """Returns the heads from the descriptions that `described` made."""
-    found = (repeat(_made(about["head"], about), int(about["columns"])) for about in descriptions)
+def heads_of(descriptions: Sequence[dict[str, Any]], most: int) -> tuple[Head, ...]:
+    """Returns the heads from the descriptions that `described` made; at most so many."""
+    counts = [about["columns"] for about in descriptions]
+    if not all(type(count) is int and count > 0 for count in counts) or sum(counts) > most:
+        raise ValueError(f"heads must be of 1 to {most} columns, but are of {str(counts)[:40]}")
+    found = (repeat(_made(about["head"], about), about["columns"]) for about in descriptions)
     return tuple(chain.from_iterable(found))
 
 

@@ -11,12 +11,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
-from torch import Tensor
+from torch import Tensor, nn
 
 from nits import atomic
+from nits.weights.allowance import Allowance
 
 FORMAT = 1
 """Version of the layout: files of later versions are rejected."""
@@ -71,7 +73,15 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         tensors = from_bytes(data)
         metadata = _metadata(data)
-    except (SafetensorError, ValueError, KeyError, OverflowError) as error:
+    except (
+        SafetensorError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise ValueError(
             f"{path.name} is not a model file of nits, or it is damaged "
             f"({str(error).splitlines()[0][:80]}); save the model again."
@@ -90,7 +100,37 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ValueError(
             f"{path.name} is damaged: its checksum does not match; copy it again from its source."
         )
-    return tensors, json.loads(about)
+    return tensors, _description(path, about)
+
+
+def _description(path: Path, about: str) -> dict[str, Any]:
+    try:
+        found = json.loads(about)
+        if not isinstance(found, dict):
+            raise TypeError(f"it is a {type(found).__name__}")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(
+            f"{path.name} has no description of a model ({error}); save the model again."
+        ) from None
+    return found
+
+
+def allowance(tensors: dict[str, Tensor]) -> Allowance:
+    """Returns how large a model the tensors of a file may be for."""
+    return Allowance(sum(tensor.numel() for tensor in tensors.values()))
+
+
+def fill(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Puts the tensors of a file into a model, if its weights are finite numbers.
+
+    Only what is no weight, such as the ends of a support, may be infinite.
+    """
+    weights = {name for name, _ in model.named_parameters()}
+    for name, tensor in tensors.items():
+        finite = torch.isfinite(tensor) if name in weights else ~torch.isnan(tensor)
+        if not bool(finite.all()):
+            raise ValueError(f"its weights {name} are not all finite numbers")
+    model.load_state_dict(tensors)
 
 
 def _metadata(data: bytes) -> dict[str, str]:

@@ -15,6 +15,7 @@ import numpy as np
 from torch import Tensor
 
 import nits
+from nits import checks
 from nits.model import storage
 from nits.model.mixture import Mixture
 from nits.model.reading import Reading
@@ -22,6 +23,10 @@ from nits.tables import networks, schema
 from nits.tables.estimator import READ_BY, NITSDensity
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
+from nits.weights.allowance import size
+
+MEMBERS = 1000
+"""The most that a file may have."""
 
 
 def save(estimator: Any, path: str | Path) -> None:
@@ -102,17 +107,20 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
 
 
 def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, Any]) -> None:
+    allowance = storage.allowance(tensors)
     columns = estimator.context_schema_.columns
     same = isinstance(shape["knots"], int)  # before version 0.3
     knots = [shape["knots"]] * len(columns) if same else shape["knots"]
+    for count in knots:
+        size(count, "knots", allowance.numbers)
     read = [column.head(READ_BY, count) for column, count in zip(columns, knots, strict=True)]
     estimator.context_reading_ = Reading(read) if read else None
     if estimator.context_reading_ is not None and "context.knots" in tensors:
         estimator.context_reading_.knots.copy_(tensors["context.knots"])
-    estimator.order_ = shape["order"]
+    estimator.order_ = list(checks.order(shape["order"], len(estimator.schema_.columns)))
     sketch = estimator.sketch_
     members = _alike(shape, sketch.context) if same else shape["members"]
-    parts = [networks.rebuilt(sketch, about) for about in members]
+    parts = [networks.rebuilt(sketch, about, allowance) for about in members]
     estimator.members_ = [
         {name: value for name, value in about.items() if name != "weights"} for about in members
     ]
@@ -120,13 +128,13 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     state = {
         name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")
     }
-    estimator.model_.load_state_dict(state)
+    storage.fill(estimator.model_, state)
     estimator.model_.eval()
 
 
 def _alike(shape: dict[str, Any], context: int) -> list[dict[str, Any]]:
     """Returns the members of a file before version 0.3, which were networks of one style."""
-    count = shape.get("members", 1)
+    count = size(shape.get("members", 1), "members", MEMBERS, least=1)
     sizes = {name: shape[name] for name in ("hidden", "blocks", "dropout")}
     weights = {"kind": "masked_mlp", "context": context, "activation": "relu", **sizes}
     about = {
