@@ -40,6 +40,9 @@ KINDS: dict[str, type[Any]] = {
     "logit": Logit,
     "cycle": Cycle,
 }
+LARGEST = 2**63
+"""The largest integer that a head may hold."""
+
 NAMES = {kind: name for name, kind in KINDS.items()}
 
 
@@ -84,4 +87,6 @@ def _value(value: Any) -> Any:
         return _made(value["kind"], value)
     if isinstance(value, list | tuple):
         return tuple(_value(part) for part in value)
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError("a head has an integer that is too large")
     return float(value) if value in ("inf", "-inf") else value

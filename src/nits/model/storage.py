@@ -121,14 +121,16 @@ def allowance(tensors: dict[str, Tensor]) -> Allowance:
 
 
 def fill(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Puts the tensors of a file into a model, if its weights are finite numbers.
+    """Puts the tensors of a file into a model, if they are finite numbers.
 
-    Only what is no weight, such as the ends of a support, may be infinite.
+    Only what is infinite in the model as described, such as the end of a support, may be so.
     """
-    weights = {name for name, _ in model.named_parameters()}
+    own = model.state_dict()
     for name, tensor in tensors.items():
-        finite = torch.isfinite(tensor) if name in weights else ~torch.isnan(tensor)
-        if not bool(finite.all()):
+        fine = torch.isfinite(tensor)
+        if name in own and own[name].shape == tensor.shape:
+            fine |= own[name] == tensor
+        if not bool(fine.all()):
             raise ValueError(f"its weights {name} are not all finite numbers")
     model.load_state_dict(tensors)
 

@@ -19,7 +19,7 @@ from nits import checks
 from nits.model import storage
 from nits.model.mixture import Mixture
 from nits.model.reading import Reading
-from nits.tables import networks, schema
+from nits.tables import networks, schema, typed
 from nits.tables.estimator import READ_BY, NITSDensity
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
@@ -95,6 +95,7 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     estimator.context_schema_ = Schema.from_dict(about["context"])
     estimator.idle_ = Idle.from_dict(about.get("idle", []))
     estimator.names_ = about.get("names", estimator.schema_.names)
+    _refuse_malformed(estimator)
     estimator.sorts_ = about.get("sorts", [])
     estimator.history_ = about["training"]
     estimator.held_out_ = about["held_out"]
@@ -104,6 +105,21 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
         estimator.feature_names_in_ = np.array(about["features"]["names"], dtype=object)
     _restore_model(estimator, tensors, about["model"])
     return estimator
+
+
+def _refuse_malformed(estimator: Any) -> None:
+    """Refuses columns with parts of other types than theirs, and other names than theirs."""
+    schemas = estimator.schema_, estimator.context_schema_
+    for column in (*schemas[0].columns, *schemas[1].columns):
+        typed.check(column, "column")
+    for facts, _, why in estimator.idle_.columns.values():
+        typed.check(facts, "column")
+        typed.check(why, "column")
+    known = [*schemas[0].names, *estimator.idle_.columns]
+    if len(set(known)) < len(known) or not set(schemas[0].names) <= set(estimator.names_) <= set(
+        known
+    ):
+        raise ValueError("the names of its columns are not those of its schema")
 
 
 def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, Any]) -> None:

@@ -75,7 +75,8 @@ def _refuse_other_runs(loop: Loop, place: Path, was: dict[str, Any]) -> None:
         if name.endswith(" rows"):
             raise ValueError(OTHER_ROWS.format(place=place, what=name))
         raise ValueError(
-            f"the checkpoint was made with {name}={was.get(name)}, but this run has {value}; "
+            f"the checkpoint was made with {name}={str(was.get(name))[:400]}, "
+            f"but this run has {value}; "
             "resume with the arguments of the first run."
         )
 

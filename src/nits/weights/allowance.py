@@ -52,6 +52,7 @@ class Allowance:
         """Checks the sizes of a `MaskedMLP`."""
         hidden = size(about["hidden"], "hidden", self.numbers, least=1)
         blocks = size(about["blocks"], "blocks", BLOCKS)
+        share(about["dropout"], "dropout")
         context = size(about["context"], "context", self.numbers)
         codes = about.get("codes")
         last = hidden * sum(outputs)
@@ -77,7 +78,8 @@ class Allowance:
         channels: Channels, height and width of the images.
         inputs, outputs: Of one column.
         """
-        filters, blocks, dilations, _ = about["size"]
+        filters, blocks, dilations, dropout = about["size"]
+        share(dropout, "dropout")
         size(filters, "filters", self.numbers, least=1)
         size(blocks, "blocks", BLOCKS, least=1)
         for dilation in dilations:
@@ -87,6 +89,12 @@ class Allowance:
         pixels = [size(side, "a side of the images", COLUMNS, least=1) for side in channels[1:]]
         self.columns(read * pixels[0] * pixels[1])
         self.take(filters * (read * (inputs + outputs) + blocks * (2 * filters + context)))
+
+
+def share(value: Any, name: str) -> None:
+    """Refuses what is no probability that leaves something."""
+    if type(value) not in (int, float) or not 0 <= value < 1:
+        raise ValueError(f"{name} must be a number in [0, 1), but is {repr(value)[:40]}")
 
 
 def size(value: Any, name: str, most: int, least: int = 0) -> int:
