@@ -199,7 +199,7 @@ def poisoned(tensors: Any, value: float) -> None:
 
 MALFORMED: dict[str, Callable[[Any, Any], Any]] = {
     "blocks must be an integer from 0": lambda t, a: first_network(a).update(blocks=2**31),
-    "it asks for a network of more than": lambda t, a: first_network(a).update(hidden=4000, blocks=900),
+    "it asks for a network of": lambda t, a: first_network(a).update(hidden=4000, blocks=900),
     "hidden must be an integer from 1": lambda t, a: first_network(a).update(hidden=None),
     "codes must be an integer": lambda t, a: first_network(a).update(codes=[1]),
     "dropout must be a number in": lambda t, a: first_network(a).update(dropout=1e308),
