@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -154,6 +155,136 @@ def test_resume_refuses_another_run(tmp_path: Path) -> None:
         nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place)
 
 
+def checkpointed(tmp_path: Path, **options: Any) -> Path:
+    place = tmp_path / "run.safetensors"
+    nits.fit(
+        small(), rows(), max_steps=3, recipe=QUICK, progress=False, checkpoint=place, **options
+    )
+    return place
+
+
+def resumed(place: Path, data: torch.Tensor | None = None, **options: Any) -> nits.History:
+    data = rows() if data is None else data
+    return nits.fit(
+        small(), data, max_steps=5, recipe=QUICK, progress=False, resume=place, **options
+    )
+
+
+def test_resume_refuses_other_rows_of_the_same_number(tmp_path: Path) -> None:
+    place = checkpointed(tmp_path)
+    with pytest.raises(ValueError, match="made from other training rows, but this run has as many"):
+        resumed(place, rows().flip(0))
+    place = checkpointed(tmp_path, validation=rows()[:50])
+    with pytest.raises(ValueError, match="made from other validation rows, but this run has"):
+        resumed(place, validation=rows()[50:100])
+    resumed(place, validation=rows()[:50].numpy())  # the same numbers
+
+
+@pytest.mark.skipif(os.name == "nt", reason="posix signals")
+def test_ctrl_c_inside_a_step_waits_for_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nits.training.loop import Loop
+
+    average = Loop._average
+
+    def interrupted(self: Loop) -> None:
+        if self.step == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        average(self)
+
+    monkeypatch.setattr(Loop, "_average", interrupted)
+    place = tmp_path / "run.safetensors"
+    history = nits.fit(
+        small(), rows(), max_steps=20, recipe=QUICK, progress=False, checkpoint=place
+    )
+    assert history.stopped == "interrupted"
+    monkeypatch.undo()
+    half, whole = small(), small()
+    nits.fit(half, rows(), max_steps=20, recipe=QUICK, progress=False, resume=place)
+    nits.fit(whole, rows(), max_steps=20, recipe=QUICK, progress=False)
+    assert torch.equal(weights(half), weights(whole))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="posix signals")
+def test_a_second_ctrl_c_does_not_wait_and_spoils_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nits.training.loop import Loop
+
+    def interrupted(self: Loop) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Loop, "_average", interrupted)
+    place = tmp_path / "run.safetensors"
+    history = nits.fit(
+        small(), rows(), max_steps=20, recipe=QUICK, progress=False, checkpoint=place
+    )
+    assert history.stopped == "interrupted"
+    assert not place.exists()  # the step was half taken
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_run_that_had_stopped_for_lack_of_progress_stays_so(tmp_path: Path) -> None:
+    place = tmp_path / "run.safetensors"
+    recipe = replace(QUICK, patience=1, learning_rate=1.0, schedule=nits.Constant(warmup=1))
+    options: dict[str, Any] = {"max_steps": 300, "recipe": recipe, "progress": False}
+    model = small()
+    first = nits.fit(model, rows(), checkpoint=place, **options)
+    assert first.stopped == "patience"
+    again = small()
+    second = nits.fit(again, rows(), resume=place, **options)
+    assert second.step == first.step
+    assert second.stopped == "patience"
+    assert torch.equal(weights(again), weights(model))
+
+
+def rewritten(place: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+    """Changes a checkpoint, with a checksum that fits."""
+    from nits.training import checkpoint as files
+
+    states, record = files.read(place)
+    change(states, record)
+    files.write(place, states, record)
+
+
+def floats(state: dict[str, Any]) -> list[torch.Tensor]:
+    return [tensor for tensor in state.values() if tensor.is_floating_point()]
+
+
+MALFORMED: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
+    "step": lambda states, record: record.update(step=-1),
+    "bad": lambda states, record: record.update(bad=None),
+    "recent": lambda states, record: record.update(recent=[[]]),
+    "unknown": lambda states, record: record["history"].update(unknown=1),
+    "kernels": lambda states, record: record["history"].update(kernels=[[]]),
+    "train": lambda states, record: record["history"].update(train={}),
+    "not finite": lambda states, record: floats(states["best"])[-1].fill_(torch.nan),
+    "not those of this model": lambda states, record: states["average"].popitem(),
+    "another optimizer": lambda states, record: states["optimizer"].popitem(),
+    "has shape": lambda states, record: states["optimizer"].update({"0.exp_avg": torch.ones(1)}),
+    "no weights 'x'": lambda states, record: states["optimizer"].update({"x.z": torch.ones(1)}),
+}
+
+
+@pytest.mark.parametrize("word", MALFORMED)
+def test_a_malformed_checkpoint_is_refused_in_one_sentence(tmp_path: Path, word: str) -> None:
+    place = checkpointed(tmp_path)
+    rewritten(place, MALFORMED[word])
+    with pytest.raises(ValueError, match=rf"does not hold a run that can go on \(.*{word}"):
+        resumed(place)
+
+
+def test_a_changed_bit_is_noticed(tmp_path: Path) -> None:
+    place = checkpointed(tmp_path)
+    data = bytearray(place.read_bytes())
+    data[-5] ^= 1
+    place.write_bytes(data)
+    with pytest.raises(ValueError, match="is damaged: its checksum does not match"):
+        resumed(place)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="posix signals")
 def test_checkpoint_is_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -177,6 +308,6 @@ def test_checkpoint_is_written_whole_or_not_at_all(
 def test_resume_refuses_files_of_other_programs(tmp_path: Path) -> None:
     place = tmp_path / "other.safetensors"
     save_file({"a": torch.ones(3)}, place)
-    message = "must be a nits checkpoint 2, but is a safetensors file of another program; pass"
+    message = "must be a nits checkpoint 3, but is a safetensors file of another program; pass"
     with pytest.raises(ValueError, match=message):
         nits.fit(small(), rows(), max_steps=3, recipe=QUICK, progress=False, resume=place)

@@ -14,7 +14,7 @@ import nits
 from mixed_table import mixed, small
 from nits import Mixture, NITSDensity
 from nits.model.density import Density
-from nits.tables import calibration, judging, members, networks, stacking, tasks, told
+from nits.tables import calibration, members, networks, stacking, tasks, told
 from nits.tables.defaults import FEW_STYLES
 from nits.tables.stacking import Numbers
 from nits.training.likelihood import start_from_data
@@ -39,7 +39,7 @@ def watched(patch: pytest.MonkeyPatch) -> list[tuple[tasks.Task, Density]]:
     seen: list[tuple[tasks.Task, Density]] = []
     taught = members.taught
 
-    def watching(task: tasks.Task, reporter: Reporter) -> judging.Learned:
+    def watching(task: tasks.Task, reporter: Reporter) -> tasks.Learned:
         found = taught(task, reporter)
         seen.append((task, found.density))
         return found
@@ -330,7 +330,7 @@ def interrupted_at(patch: pytest.MonkeyPatch, begun: int) -> None:
     """Has an interrupt come when so many members have been taught."""
     left, taught = [begun], members.taught
 
-    def until(task: tasks.Task, reporter: Reporter) -> judging.Learned:
+    def until(task: tasks.Task, reporter: Reporter) -> tasks.Learned:
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator
+import os
+import stat
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,16 @@ from nits.heads import Atoms, Cells, Continuous, Inflated, Integer, Quantized
 from nits.kernels import native
 from nits.kernels.native import library
 from nits.model.density import Density
+from nits.places import cache_root
 from nits.pnn import network
 from nits.pnn.plain import parameters
 from nits.weights import Independent
 from registry import MODELS
 
 pytestmark = pytest.mark.skipif(library.loaded() is None, reason="there is no g++ or no GNU OpenMP")
+
+BUILT = list((cache_root() / "native").glob("kernels-*-*.so"))
+"""What was built on this machine, before a test has another cache."""
 
 SUPPORTS = [(-math.inf, math.inf), (-1.0, 2.0), (0.0, math.inf), (-math.inf, 0.5)]
 HIDDEN = [(16, 16), (12,), (1,), (5, 3), (4, 4, 4)]
@@ -321,6 +327,99 @@ def test_a_compiler_that_is_not_there_is_told_of(
 
 
 def test_other_processors_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = library._key("g++", "libgomp.so.1")
+    before = library._key(["g++"], "libgomp.so.1")
+    assert library._key(["g++", "-m64"], "libgomp.so.1") != before
     monkeypatch.setattr(library, "_features", lambda: "flags: none")
-    assert library._key("g++", "libgomp.so.1") != before
+    assert library._key(["g++"], "libgomp.so.1") != before
+
+
+FAKE = """#!/bin/sh
+# A compiler that builds a library at once: this one, which the tests have built before.
+case "$*" in *--version*) echo fake;; esac
+while [ $# -gt 1 ]; do shift; done
+case "$1" in *.so) cp "$FAKE_BUILT" "$1"; echo built >> "$FAKE_LOG";; *) : > "$1";; esac
+"""
+
+
+@pytest.fixture
+def builds(new_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Counts what was built, by a compiler that takes no time."""
+    monkeypatch.setenv("NITS_CACHE", str(tmp_path / "cache"))
+    compiler = tmp_path / "a folder" / "compiler"
+    compiler.parent.mkdir()
+    compiler.write_text(FAKE)
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CXX", f"'{compiler}' -m64")
+    monkeypatch.setenv("FAKE_BUILT", str(max(BUILT, key=os.path.getmtime)))
+    monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
+
+    def count() -> int:
+        library.loaded.cache_clear()
+        assert library.loaded() is not None
+        return (tmp_path / "log").read_text().count("built")
+
+    return count
+
+
+def the_library(tmp_path: Path) -> Path:
+    (found,) = (tmp_path / "cache" / "native").iterdir()
+    return found
+
+
+def test_a_truncated_or_changed_library_is_built_again(
+    builds: Callable[[], int], tmp_path: Path
+) -> None:
+    assert builds() == 1
+    assert builds() == 1
+    kept = the_library(tmp_path)
+    whole = kept.read_bytes()
+    for k, bad in enumerate((whole[:5000], b"", bytes([whole[0] ^ 1]) + whole[1:]), 2):
+        kept.unlink()  # not the file that this process has mapped
+        kept.write_bytes(bad)
+        assert builds() == k
+        assert the_library(tmp_path).read_bytes() == whole
+
+
+def test_a_library_that_others_may_write_or_that_is_a_link_is_built_again(
+    builds: Callable[[], int], tmp_path: Path
+) -> None:
+    assert builds() == 1
+    kept = the_library(tmp_path)
+    kept.chmod(0o720)
+    assert builds() == 2
+    (tmp_path / "elsewhere.so").write_bytes(kept.read_bytes())
+    kept.unlink()
+    kept.symlink_to(tmp_path / "elsewhere.so")
+    assert builds() == 3
+    assert not the_library(tmp_path).is_symlink()
+    assert stat.S_IMODE(the_library(tmp_path).stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_what_another_user_owns_is_not_loaded(builds: Callable[[], int], tmp_path: Path) -> None:
+    assert builds() == 1
+    os.chown(the_library(tmp_path), 12345, 12345)
+    assert builds() == 2
+    os.chown(tmp_path / "cache" / "native", 12345, 12345)
+    library.loaded.cache_clear()
+    with pytest.warns(UserWarning, match="must be a folder that only you can write to, but is not"):
+        assert library.loaded() is None
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(
+    builds: Callable[[], int], tmp_path: Path
+) -> None:
+    assert builds() == 1
+    (tmp_path / "cache" / "native").chmod(0o777)
+    library.loaded.cache_clear()
+    with pytest.warns(UserWarning, match="must be a folder that only you can write to, but is not"):
+        assert library.loaded() is None
+
+
+def test_what_a_killed_build_left_is_removed(builds: Callable[[], int], tmp_path: Path) -> None:
+    left = tmp_path / "cache" / "native" / "building-abc"
+    left.mkdir(parents=True, mode=0o700)
+    left.parent.chmod(0o700)
+    (left / "kernels.o").write_bytes(b"half")
+    assert builds() == 1
+    assert not left.exists()

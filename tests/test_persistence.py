@@ -4,6 +4,8 @@ import json
 import os
 import re
 import stat
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +171,65 @@ def test_a_table_with_codes_is_restored(tmp_path: Path, monkeypatch: pytest.Monk
     again = nits.load(tmp_path / "coded.nits")
     assert np.array_equal(again.score_samples(x), model.score_samples(x))
     assert np.array_equal(again.sample(5, random_state=1), model.sample(5, random_state=1))
+
+
+def rewritten(path: Path, place: Path, change: Callable[[Any, Any], Any]) -> Path:
+    """Writes a changed model, with a checksum that fits."""
+    tensors, about = storage.read(path)
+    change(tensors, about)
+    words = json.dumps(about, sort_keys=True)
+    metadata: dict[str, Any] = {"format": "nits", "version": "1", "about": words}
+    metadata["sha256"] = storage.digest(tensors, words)
+    save_file(tensors, place, metadata)
+    return place
+
+
+def first_network(about: Any) -> Any:
+    return about["model"]["members"][0]["weights"]["model"]
+
+
+def deep(depth: int) -> Any:
+    return [deep(depth - 1)] if depth else []
+
+
+def poisoned(tensors: Any, value: float) -> None:
+    name = next(n for n, t in tensors.items() if t.is_floating_point() and t.numel())
+    tensors[name].view(-1)[0] = value
+
+
+MALFORMED: dict[str, Callable[[Any, Any], Any]] = {
+    "blocks must be an integer from 0": lambda t, a: first_network(a).update(blocks=2**31),
+    "it asks for a network of": lambda t, a: first_network(a).update(hidden=4000, blocks=900),
+    "hidden must be an integer from 1": lambda t, a: first_network(a).update(hidden=None),
+    "codes must be an integer": lambda t, a: first_network(a).update(codes=[1]),
+    "dropout must be a number in": lambda t, a: first_network(a).update(dropout=1e308),
+    "there is no 'schema'": lambda t, a: a.pop("schema"),
+    "order must name each of": lambda t, a: a["model"].update(order=[0, 0]),
+    "rows must not be '\\[31m'": lambda t, a: a["schema"]["columns"][0]["facts"].update(
+        rows="[31m"
+    ),
+    "the names of its columns": lambda t, a: a.update(names=["x"]),
+    "not all finite numbers": lambda t, a: poisoned(t, torch.nan),
+    "are not all finite": lambda t, a: poisoned(t, torch.inf),
+    "knots must be": lambda t, a: a["model"]["members"][0].update(knots=deep(90)),
+}
+
+
+@pytest.mark.parametrize("message", MALFORMED)
+def test_a_malformed_description_is_one_sentence(path: Path, tmp_path: Path, message: str) -> None:
+    place = rewritten(path, tmp_path / "odd.nits", MALFORMED[message])
+    start = time.process_time()
+    with pytest.raises(ValueError, match=rf"odd.nits does not describe .*{message}") as caught:
+        nits.load(place)
+    assert time.process_time() - start < 2
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("words", ["[]", "null", "{", "[" * 100_000, "9" * 5000])
+def test_what_is_no_description_is_one_sentence(path: Path, tmp_path: Path, words: str) -> None:
+    tensors, _ = storage.read(path)
+    digest = storage.digest(tensors, words)
+    metadata = {"format": "nits", "version": "1", "about": words, "sha256": digest}
+    save_file(tensors, tmp_path / "odd.nits", metadata)
+    with pytest.raises(ValueError, match=r"odd.nits has no description of a model \("):
+        nits.load(tmp_path / "odd.nits")

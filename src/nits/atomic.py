@@ -1,32 +1,132 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all.
+
+A file is written under a temporary name beside its own, `.NAME.….part`, and renamed. Who writes it
+holds a lock on it; one without a lock was left by a process that was killed, and the next who
+writes to NAME removes it. Devices and pipes are written to directly, and a link stays a link.
+"""
 
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks, so nothing is removed there
+    fcntl = None  # type: ignore[assignment]
+
+ENDING = ".part"
+STREAMS = ("/dev", "/proc")
+"""Folders whose files are no files."""
 
 
 @contextmanager
 def temporary(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the same folder, renamed to `path` if the block raises nothing."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    place = Path(name)
+    """Yields a path in the same folder, renamed to `path` if the block raises nothing.
+
+    The file honours the umask, or has the permissions of the one that it replaces.
+    """
+    if is_stream(path):
+        yield path
+        return
+    path = checked(Path(os.path.realpath(path)))
+    remove_stale(path)
+    handle, place = _created(path)
     try:
         yield place
-        place.chmod(0o644)
+        os.fsync(handle)
         place.replace(path)
     except BaseException:
         place.unlink(missing_ok=True)
         raise
+    finally:
+        os.close(handle)
 
 
 def write(path: Path, data: bytes) -> None:
     """Writes bytes to a temporary file, flushes it to disk, then renames it to `path`."""
     with temporary(path) as place, place.open("wb") as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+
+
+def try_out(path: Path) -> None:
+    """Raises an OSError if a file could not be written, by creating it under a temporary name."""
+    if not is_stream(path):
+        path = checked(Path(os.path.realpath(path)))
+        remove_stale(path)
+        handle, place = _created(path)
+        os.close(handle)
+        place.unlink()
+
+
+def is_stream(path: Path) -> bool:
+    """Returns whether a path is a device, a pipe or a socket, which cannot be replaced."""
+    folder = os.path.realpath(path.parent)
+    if any(folder == root or folder.startswith(f"{root}/") for root in STREAMS):
+        return path.exists() and "shm" not in Path(folder).parts
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def checked(path: Path) -> Path:
+    """Returns the path of a file that may be written, or raises one sentence."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} must be a file to write, but is a folder; name another.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(f"{path} is read-only; name another file, or allow writing.")
+    return path
+
+
+def remove_stale(path: Path) -> None:
+    """Removes temporary files of `path` that nobody writes any more."""
+    if fcntl is None:
+        return
+    for place in path.parent.glob(f".{_escaped(path.name)}.*{ENDING}"):
+        with suppress(OSError):
+            handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                place.unlink()
+            finally:
+                os.close(handle)
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _created(path: Path) -> tuple[int, Path]:
+    """Creates a temporary file, and returns a handle that locks it until it is closed."""
+    while True:
+        place = path.parent / f".{path.name}.{secrets.token_hex(4)}{ENDING}"
+        try:
+            handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise type(error)(f"{path} cannot be written: {error.strerror}.") from None
+        if _locked(handle, place):
+            with suppress(OSError):
+                os.chmod(place, stat.S_IMODE(path.stat().st_mode))
+            return handle, place
+        os.close(handle)
+
+
+def _locked(handle: int, place: Path) -> bool:
+    """Locks a file, and returns whether it is still there: another might have taken it for stale.
+
+    Where locks do not work, nobody takes a file for stale either.
+    """
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    return place.exists()

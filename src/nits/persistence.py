@@ -9,6 +9,16 @@ from torch import Tensor
 
 from nits.model import storage
 
+FAILURES = (
+    LookupError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+    AttributeError,
+    ArithmeticError,
+)
+"""What a malformed description may lead to."""
+
 
 def save(model: Any, path: str | Path) -> None:
     """Writes a density or a fitted estimator to one file."""
@@ -25,9 +35,11 @@ def load(path: str | Path) -> Any:
     tensors, about = storage.read(path)
     try:
         return _restored(tensors, about)
-    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+    except FAILURES as error:
+        missing = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        reason = " ".join(missing.split())[:200]
         raise ValueError(
-            f"{path.name} does not describe a model that this version can build: {error}"
+            f"{path.name} does not describe a model that this version can build: {reason}"
         ) from None
 
 

@@ -7,28 +7,59 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from threading import current_thread, main_thread
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb; returns 2, with one line on stderr, if the user made a mistake or stopped it."""
     args = parser().parse_args(argv)
     try:
-        command = import_module(f"nits.cli.commands.{args.verb}")
-        with warnings.catch_warnings():
-            warnings.simplefilter("default", UserWarning)
-            warnings.showwarning = _notice
-            return int(command.run(args))
+        with _terminable():
+            command = import_module(f"nits.cli.commands.{args.verb}")
+            with warnings.catch_warnings():
+                warnings.simplefilter("default", UserWarning)
+                warnings.showwarning = _notice
+                code = int(command.run(args))
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return code
     except KeyboardInterrupt:
         print("error: interrupted; nothing was written.", file=sys.stderr)
     except BrokenPipeError:
+        _forget_stdout()
         return 0
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         print(f"error: {_one_line(error)}", file=sys.stderr)
     return 2
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Has SIGTERM, with which systems and `timeout` end processes, do what Ctrl-C does."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    from nits.training.interrupts import as_interrupt
+
+    before = signal.signal(signal.SIGTERM, as_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _forget_stdout() -> None:
+    """Has what is left for a reader who has gone go nowhere, so that Python does not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _notice(message: Warning | str, *_: object, **__: object) -> None:
@@ -109,6 +140,14 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--validation-fraction", type=float, default=0.1)
     verb.add_argument("--seed", type=int, default=0)
     verb.add_argument("--quiet", action="store_true", help="show no progress")
+    verb.add_argument(
+        "--checkpoint",
+        help="folder, or file for images, that keeps the fit as it goes; if it has one that was "
+        "interrupted or killed, that goes on",
+    )
+    verb.add_argument(
+        "--resume", action="store_true", help="go on from --checkpoint, which must exist"
+    )
     images = verb.add_argument_group("for a folder of images")
     images.add_argument("--size", help="tiny, small, paper-bsds300 or paper-cifar10")
     images.add_argument(
@@ -117,7 +156,6 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     images.add_argument(
         "--dequantize", choices=["uniform"], help="model the density of pixels with added noise"
     )
-    images.add_argument("--checkpoint", help="file to write every three minutes and to resume from")
 
 
 def _score(verb: argparse.ArgumentParser) -> None:

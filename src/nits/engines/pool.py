@@ -22,6 +22,8 @@ IDLE_SECONDS = 60.0
 ONE_CORE = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """The environment of a process that has one core."""
 
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
 FAILURES = (ImportError, OSError, BrokenProcessPool)
 """What `submitted` raises if there can be no processes, and a future if its process has died."""
 
@@ -92,18 +94,22 @@ def _new(workers: int) -> Executor:
 
 
 def _ignore_interrupts() -> None:
-    """Leaves Ctrl-C, which a terminal sends to all processes, to the first of them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leaves Ctrl-C and SIGTERM, which often come to all processes, to the first of them.
+
+    If that one ends, its processes end themselves.
+    """
+    for number in INTERRUPTS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Blocks Ctrl-C, also in the processes that start meanwhile, before they can ignore it."""
+    """Blocks interrupts, also in the processes that start meanwhile, before they ignore them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     resource_tracker.ensure_running()  # which would unblock it, if it had to start
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
     try:
         yield
     finally:

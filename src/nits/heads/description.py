@@ -40,6 +40,9 @@ KINDS: dict[str, type[Any]] = {
     "logit": Logit,
     "cycle": Cycle,
 }
+LARGEST = 2**63
+"""The largest integer that a head may hold."""
+
 NAMES = {kind: name for name, kind in KINDS.items()}
 
 
@@ -51,9 +54,12 @@ def described(heads: Sequence[Head]) -> list[dict[str, Any]]:
     ]
 
 
-def heads_of(descriptions: Sequence[dict[str, Any]]) -> tuple[Head, ...]:
-    """Returns the heads from the descriptions that `described` made."""
-    found = (repeat(_made(about["head"], about), int(about["columns"])) for about in descriptions)
+def heads_of(descriptions: Sequence[dict[str, Any]], most: int) -> tuple[Head, ...]:
+    """Returns the heads from the descriptions that `described` made; at most so many."""
+    counts = [about["columns"] for about in descriptions]
+    if not all(type(count) is int and count > 0 for count in counts) or sum(counts) > most:
+        raise ValueError(f"heads must be of 1 to {most} columns, but are of {str(counts)[:40]}")
+    found = (repeat(_made(about["head"], about), about["columns"]) for about in descriptions)
     return tuple(chain.from_iterable(found))
 
 
@@ -81,4 +87,6 @@ def _value(value: Any) -> Any:
         return _made(value["kind"], value)
     if isinstance(value, list | tuple):
         return tuple(_value(part) for part in value)
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError("a head has an integer that is too large")
     return float(value) if value in ("inf", "-inf") else value

@@ -9,9 +9,12 @@ import numpy as np
 from torch import Tensor
 
 import nits
+from nits import checks
+from nits.images.dequantized import LEVELS
 from nits.images.estimator import NITSImages
 from nits.model import storage
 from nits.weights import ConvSize
+from nits.weights import allowance as sizes
 
 
 def save(estimator: NITSImages, path: str | Path) -> None:
@@ -44,8 +47,13 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSImages:
     estimator.history_ = about["training"]
     estimator.held_out_ = about["held_out"]
     size = ConvSize(*storage.tuples(about["size"]))
+    allowance = storage.allowance(tensors)
+    given = {"size": size, "context": len(about["classes"] or ())}
+    levels = sizes.size(estimator.levels, "levels", allowance.numbers + LEVELS, least=2)
+    widths = checks.hidden(estimator.pnn)
+    allowance.causal_conv(given, about["shape"], levels, sum(widths) ** 2)
     estimator.model_ = estimator._built(size, len(about["classes"] or ()), 0)
     state = {name.removeprefix("model."): t for name, t in tensors.items()}
-    estimator.model_.load_state_dict(state)
+    storage.fill(estimator.model_, state)
     estimator.model_.eval()
     return estimator

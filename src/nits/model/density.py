@@ -18,6 +18,7 @@ from nits.heads import Continuous, Head
 from nits.model.steps import Steps
 from nits.pnn.random import another, private_generator, quasi_uniform, uniform
 from nits.weights import WeightModel
+from nits.weights.allowance import Allowance
 
 if TYPE_CHECKING:
     from nits.model.distribution import JointDistribution
@@ -201,8 +202,8 @@ class Density(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def described(cls, about: dict[str, Any]) -> Self:
-        """Returns a density like the one whose `description` this is."""
+    def described(cls, about: dict[str, Any], allowance: Allowance) -> Self:
+        """Returns a density like the one whose `description` this is, if it is allowed so much."""
 
     def save(self, path: str | Path, *, half: bool = False) -> None:
         """Writes one file, which `nits.load` reads; `half` keeps the weights in float16."""

@@ -29,6 +29,7 @@ from nits.pnn.random import Seeded
 from nits.weights import CausalConv, ConvSize, Guided, Independent, MaskedMLP, Replay, WeightModel
 from nits.weights import description as weights_to_json
 from nits.weights.activations import Activation
+from nits.weights.allowance import Allowance
 
 
 class NITS(Density):
@@ -216,11 +217,12 @@ class NITS(Density):
         }
 
     @classmethod
-    def described(cls, about: dict[str, Any]) -> Self:
-        """Returns a model like the one whose `description` this is."""
-        heads = heads_to_json.heads_of(about["heads"])
-        ordered = [heads[i] for i in about["order"]]
-        return cls(heads, weights_to_json.weights_of(about["weights"], ordered), about["order"])
+    def described(cls, about: dict[str, Any], allowance: Allowance) -> Self:
+        """Returns a model like the one whose `description` this is, if it is allowed so much."""
+        heads = heads_to_json.heads_of(about["heads"], allowance.columns(len(about["order"])))
+        ordered = [heads[i] for i in checks.order(about["order"], len(heads))]
+        weights = weights_to_json.weights_of(about["weights"], ordered, allowance)
+        return cls(heads, weights, about["order"])
 
     def forward(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None

@@ -22,6 +22,7 @@ from nits.model import persistence
 from nits.model.density import Density
 from nits.model.mixed import MixedDistribution, MixedSteps, log_sum
 from nits.pnn.random import another, private_generator
+from nits.weights.allowance import Allowance
 
 
 class Mixture(Density):
@@ -160,9 +161,9 @@ class Mixture(Density):
         return {"kind": "mixture", "members": [member.description() for member in self.members]}
 
     @classmethod
-    def described(cls, about: dict[str, Any]) -> Self:
-        """Returns a mixture like the one whose `description` this is."""
-        return cls([persistence.built(member) for member in about["members"]])
+    def described(cls, about: dict[str, Any], allowance: Allowance) -> Self:
+        """Returns a mixture like the one whose `description` this is, if it is allowed so much."""
+        return cls([persistence.built(member, allowance) for member in about["members"]])
 
     def sample(
         self,

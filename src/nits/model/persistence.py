@@ -15,6 +15,7 @@ from torch import Tensor
 import nits
 from nits.model import storage
 from nits.model.density import Density
+from nits.weights.allowance import Allowance
 from nits.weights.block_linear import BlockLinear
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -60,18 +61,18 @@ def state(density: Density, *, half: bool = False) -> dict[str, Tensor]:
 
 def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> Density:
     """Returns the density that a file describes."""
-    density = built(about["density"]).to(DTYPES[about["dtype"]])
-    density.load_state_dict(tensors)
+    density = built(about["density"], storage.allowance(tensors)).to(DTYPES[about["dtype"]])
+    storage.fill(density, tensors)
     return density.eval()
 
 
-def built(about: dict[str, Any]) -> Density:
-    """Returns a density as described, with initial weights."""
+def built(about: dict[str, Any], allowance: Allowance) -> Density:
+    """Returns a density as described, with initial weights, if it is allowed so much."""
     if about.get("kind") not in KINDS:
         raise ValueError(
             f"kind must be one of {', '.join(KINDS)}, but is {about.get('kind')!r}; "
             "install a newer nits."
         )
     place, _, name = KINDS[about["kind"]].rpartition(".")
-    found: Density = getattr(import_module(place), name).described(about)
+    found: Density = getattr(import_module(place), name).described(about, allowance)
     return found

@@ -13,6 +13,7 @@ from nits.model.roles import Roles
 from nits.model.steps import Steps
 from nits.model.wrapped import Wrapped
 from nits.pnn.random import another
+from nits.weights.allowance import Allowance
 
 DRAWING = -2 % 2**32
 """The part of a step's randomness that roles are drawn from."""
@@ -138,6 +139,6 @@ class RandomRoles(Wrapped):
             inner.weights.start_from(inner.ordered, values, lambda _: features, told.t())
 
     @classmethod
-    def described(cls, about: dict[str, Any]) -> Self:
-        """Returns one like that whose `description` this is."""
-        return cls(Roles.described(about))
+    def described(cls, about: dict[str, Any], allowance: Allowance) -> Self:
+        """Returns one like that whose `description` this is, if it is allowed so much."""
+        return cls(Roles.described(about, allowance))

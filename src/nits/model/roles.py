@@ -27,6 +27,7 @@ from nits.heads import Head, real_columns
 from nits.model.joint import NITS
 from nits.model.steps import Steps
 from nits.pnn.random import private_generator, uniform
+from nits.weights.allowance import Allowance
 
 
 class Roles(nn.Module):
@@ -168,9 +169,9 @@ class Roles(nn.Module):
         return {"kind": "roles", "density": self.density.description()}
 
     @classmethod
-    def described(cls, about: dict[str, Any]) -> Self:
-        """Returns a network like the one whose `description` this is."""
-        return cls(NITS.described(about["density"]))
+    def described(cls, about: dict[str, Any], allowance: Allowance) -> Self:
+        """Returns a network like the one whose `description` this is, if it is allowed so much."""
+        return cls(NITS.described(about["density"], allowance))
 
     def _with_roles(self, values: Tensor, roles: Tensor) -> tuple[Tensor, Tensor]:
         """Returns values in the dtype of the model, and the roles of each."""

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from nits.model import persistence
 from nits.model.density import Density
+from nits.weights.allowance import Allowance
 
 
 class Wrapped(Density):
@@ -55,9 +56,10 @@ class Wrapped(Density):
         return {"kind": self.kind, "density": self.density.description()}
 
     @classmethod
-    def described(cls, about: dict[str, Any]) -> Self:
-        """Returns one like that whose `description` this is."""
-        return cls(persistence.built(about["density"]))
+    def described(cls, about: dict[str, Any], allowance: Allowance) -> Self:
+        """Returns one like that whose `description` this is, if it is allowed so much."""
+        allowance.take(0)  # however often it is wrapped
+        return cls(persistence.built(about["density"], allowance))
 
 
 def _add_prefix(module: Wrapped, state: dict[str, Any], prefix: str, *rest: Any) -> None:

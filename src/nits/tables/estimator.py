@@ -22,6 +22,7 @@ from nits.tables import (
     defaults,
     members,
     orders,
+    resume,
     room,
     sampling,
     schema,
@@ -71,6 +72,8 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
     validation_fraction: Share of the rows that are held out to decide when to stop.
+    checkpoint: Folder that keeps the fit as it goes; if it has one of the same rows and parameters
+        that was interrupted or killed, `fit` goes on with that (docs/tables.md).
     random_state: Seed of everything that is random.
     verbose: Whether to show progress.
     """
@@ -94,6 +97,7 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         max_minutes: float | None = None,
         max_steps: int | None = None,
         validation_fraction: float = 0.1,
+        checkpoint: str | Path | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -113,6 +117,7 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         self.max_minutes = max_minutes
         self.max_steps = max_steps
         self.validation_fraction = validation_fraction
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -123,7 +128,7 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         companion.checked(self.answers)
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = self._seed()
         self._refuse_too_wide(frame)
         self._decide(frame)
         heads = [column.head(READ_BY, 0) for column in self.schema_.columns]
@@ -145,6 +150,12 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         self.history_, self.companion_ = found.history, found.companion
         self.held_out_, self.held_out_error_ = found.held_out, found.error
         return self
+
+    def _seed(self) -> int:
+        """Returns the seed of a fit: that of the checkpoint, if the user has named none."""
+        known = resume.seed(self.checkpoint) if self.random_state is None else None
+        fresh = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return fresh if known is None else known
 
     def _plan(self, rows: int, columns: int, groups: int = 1) -> defaults.Plan:
         """Returns the plan for a table, with what the user has named in place of the defaults."""

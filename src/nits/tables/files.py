@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -233,23 +233,38 @@ class Writer:
         if self.writer is not None:
             self.writer.close()
 
+    def abandon(self) -> None:
+        """Ends the writer of a file that nobody will want, which would complain by itself later."""
+        with suppress(Exception):
+            self.close()
+
 
 @contextmanager
 def written(path: str) -> Iterator[Writer]:
     """Yields a writer; the file appears under its name when it is complete, or not at all."""
     kind(path)
     if path == STREAM:
+        if sys.stdout is None:
+            raise ValueError("standard output is closed, so nothing can go there; name a file.")
         sys.stdout.flush()
-        writer = Writer(path, pyarrow.output_stream(sys.stdout.buffer))
-        yield writer
-        writer.close()
+        with _completed(Writer(path, pyarrow.output_stream(sys.stdout.buffer))) as writer:
+            yield writer
         sys.stdout.buffer.flush()
         return
     with atomic.temporary(Path(path)) as place:
         stream = pyarrow.output_stream(
             str(place), compression="gzip" if path.lower().endswith(".gz") else None
         )
-        with stream:
-            writer = Writer(path, stream)
+        with stream, _completed(Writer(path, stream)) as writer:
             yield writer
-            writer.close()
+
+
+@contextmanager
+def _completed(writer: Writer) -> Iterator[Writer]:
+    """Completes what was written if the block raises nothing."""
+    try:
+        yield writer
+        writer.close()
+    except BaseException:
+        writer.abandon()
+        raise

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nits.model.density import Density
 from nits.tables import stacking
-from nits.tables.tasks import Task
+from nits.tables.tasks import Learned, Task
 from nits.training.rows import Rows
 
 Numbers = NDArray[np.float64]
-
-
-class Learned(NamedTuple):
-    """What became of a task.
-
-    density, history: What it learned, and how; no history of a simple member.
-    scores: Log-densities of the rows that it held out.
-    """
-
-    density: Density
-    history: dict[str, Any] | None
-    scores: NDArray[np.float64]
 
 
 Done = list[tuple[Task, Learned]]

@@ -20,13 +20,13 @@ from nits.model.density import Density
 from nits.model.mixture import Mixture
 from nits.model.random_roles import RandomRoles
 from nits.model.roles import Roles
-from nits.tables import calibration, companion, networks
+from nits.tables import calibration, companion, networks, resume
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.extremes import Extremes, extremes
-from nits.tables.judging import Done, Judged, Learned, judged
+from nits.tables.judging import Done, Judged, judged
 from nits.tables.networks import Sketch
-from nits.tables.tasks import SIMPLE_PNN, Course, Task, minutes_of
+from nits.tables.tasks import SIMPLE_PNN, Course, Learned, Task, minutes_of
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
@@ -74,18 +74,21 @@ def learned(
     units: What to add to the log-density of each row to have it in the table's units.
     """
     course = Course.of(estimator, rows, plan, seed)
+    kept = resume.opened(estimator, rows, plan, seed)
     first = course.first()
     beside = companion.tasks(course, first[0])
+    every = [*first, *beside]
     ends = extremes(estimator.schema_.columns, torch.as_tensor(rows.x))
-    results = _run([*first, *beside], estimator, plan)
+    results = _run(kept.placed(every) if kept else every, estimator, plan)
     done = _honest([pair for pair in results if pair[0].sort != companion.SORT], ends)
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
     told = before = judged(done, rows, units)
-    whole = len(results) == len(first) + len(beside)
-    if whole and all(_ended(result) for _, result in results):
+    if len(results) == len(every) and all(_ended(result) for _, result in results):
         serving = judged(done, rows, units, ANOTHER).kept
-        later = _honest(_run(course.second(serving), estimator, plan), ends)
+        second = course.second(serving)
+        second = kept.placed(second, len(every)) if kept else second
+        later = _honest(_run(second, estimator, plan), ends)
         if later:
             done = [pair for pair in done if pair[0].sort in serving] + later
             told = judged(done, rows, units)
@@ -156,7 +159,16 @@ def _ended(result: Learned) -> bool:
 
 
 def taught(task: Task, reporter: Reporter) -> Learned:
-    """Trains a network, or starts a simple density from the rows."""
+    """Trains a network, or starts a simple density from the rows, unless a checkpoint has it."""
+    found = resume.known(task)
+    if found is None:
+        found = _taught(task, reporter)
+        if _ended(found):
+            resume.keep(task, found)
+    return found
+
+
+def _taught(task: Task, reporter: Reporter) -> Learned:
     fitted, kept = task.rows.view(task.fitted), task.rows.view(task.held_out)
     if task.recipe is None:
         start_from_data(task.density, fitted)
@@ -168,6 +180,9 @@ def taught(task: Task, reporter: Reporter) -> Learned:
         recipe=task.recipe,
         max_steps=task.max_steps,
         max_minutes=task.max_minutes,
+        checkpoint=task.place,
+        checkpoint_minutes=resume.MINUTES,
+        resume=resume.begun(task),
         seed=task.seed,
         progress=reporter,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from nits import checks
 from nits.heads import Head
 from nits.model.density import Density
 from nits.model.joint import NITS
@@ -13,6 +14,7 @@ from nits.tables.columns import Column
 from nits.tables.defaults import Plan, Style
 from nits.weights import Guided, Independent, MaskedMLP, WeightModel, activations
 from nits.weights import description as weights_to_json
+from nits.weights.allowance import Allowance
 
 LINEAR = "straight lines"
 INDEPENDENT = "independent columns"
@@ -88,11 +90,14 @@ def no_hats(given: Sequence[Head]) -> list[int]:
     return [i for i, flag in enumerate(flags) if flag]
 
 
-def rebuilt(sketch: Sketch, about: dict[str, Any]) -> Density:
-    """Returns a member as a file describes it, with other weights."""
-    sketch = sketch._replace(order=about.get("order", sketch.order))
+def rebuilt(sketch: Sketch, about: dict[str, Any], allowance: Allowance) -> Density:
+    """Returns a member as a file describes it, with other weights, if it is allowed so much."""
+    if "order" in about:
+        sketch = sketch._replace(order=checks.order(about["order"], len(sketch.columns)))
     heads = sketch.heads(tuple(about["pnn"]), about["knots"])
-    weights = weights_to_json.weights_of(about["weights"], sketch.ordered(heads))
+    weights = weights_to_json.weights_of(about["weights"], sketch.ordered(heads), allowance)
+    if about["whiten"]:
+        allowance.take(len(heads) ** 2)
     density = NITS(heads, weights, sketch.order)
     return Whitened(density) if about["whiten"] else density
 

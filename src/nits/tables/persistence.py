@@ -15,16 +15,21 @@ import numpy as np
 from torch import Tensor
 
 import nits
+from nits import checks
 from nits.model import storage
 from nits.model.calibrated import Calibrated
 from nits.model.mixture import Mixture
 from nits.model.reading import Reading
 from nits.model.roles import Roles
-from nits.tables import networks, schema
+from nits.tables import networks, schema, typed
 from nits.tables.estimator import READ_BY, NITSDensity
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
 from nits.tables.search import Trial
+from nits.weights.allowance import size
+
+MEMBERS = 1000
+"""The most that a file may have."""
 
 
 def save(estimator: Any, path: str | Path) -> None:
@@ -70,6 +75,7 @@ def description(estimator: Any) -> dict[str, Any]:
 def _parameters(estimator: Any) -> dict[str, Any]:
     """Returns the parameters that JSON can hold; columns in them by name."""
     found = dict(estimator.get_params())
+    del found["checkpoint"]  # a path of the machine that trained
     for key in ("kinds", "support"):
         if isinstance(found[key], Mapping):
             found[key] = schema.by_name(found[key], [*estimator.columns_])
@@ -99,6 +105,7 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     estimator.context_schema_ = Schema.from_dict(about["context"])
     estimator.idle_ = Idle.from_dict(about.get("idle", []))
     estimator.names_ = about.get("names", estimator.schema_.names)
+    _refuse_malformed(estimator)
     estimator.sorts_ = about.get("sorts", [])
     estimator.order_trials_ = [Trial(**trial) for trial in about.get("orders", [])]
     estimator.history_ = about["training"]
@@ -108,28 +115,46 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     if about["features"]["names"] is not None:
         estimator.feature_names_in_ = np.array(about["features"]["names"], dtype=object)
     _restore_model(estimator, tensors, about["model"])
-    estimator.companion_ = _companion(tensors, about.get("companion"))
+    estimator.companion_ = _companion(_under("companion.", tensors), about.get("companion"))
     return estimator
 
 
+def _refuse_malformed(estimator: Any) -> None:
+    """Refuses columns with parts of other types than theirs, and other names than theirs."""
+    schemas = estimator.schema_, estimator.context_schema_
+    for column in (*schemas[0].columns, *schemas[1].columns):
+        typed.check(column, "column")
+    for facts, _, why in estimator.idle_.columns.values():
+        typed.check(facts, "column")
+        typed.check(why, "column")
+    known = [*schemas[0].names, *estimator.idle_.columns]
+    if len(set(known)) < len(known) or not set(schemas[0].names) <= set(estimator.names_) <= set(
+        known
+    ):
+        raise ValueError("the names of its columns are not those of its schema")
+
+
 def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, Any]) -> None:
+    allowance = storage.allowance(tensors)
     columns = estimator.context_schema_.columns
     same = isinstance(shape["knots"], int)  # before version 0.3
     knots = [shape["knots"]] * len(columns) if same else shape["knots"]
+    for count in knots:
+        size(count, "knots", allowance.numbers)
     read = [column.head(READ_BY, count) for column, count in zip(columns, knots, strict=True)]
     estimator.context_reading_ = Reading(read) if read else None
     if estimator.context_reading_ is not None and "context.knots" in tensors:
         estimator.context_reading_.knots.copy_(tensors["context.knots"])
-    estimator.orders_ = [shape["order"]]
+    estimator.orders_ = [list(checks.order(shape["order"], len(estimator.schema_.columns)))]
     sketch = estimator.sketch_
     members = _alike(shape, sketch.context) if same else shape["members"]
-    parts = [networks.rebuilt(sketch, about) for about in members]
+    parts = [networks.rebuilt(sketch, about, allowance) for about in members]
     estimator.members_ = [
         {name: value for name, value in about.items() if name != "weights"} for about in members
     ]
     density = Mixture(parts) if len(parts) > 1 else parts[0]
     estimator.model_ = Calibrated(density) if shape.get("calibrated") else density
-    estimator.model_.load_state_dict(_under("model.", tensors))
+    storage.fill(estimator.model_, _under("model.", tensors))
     estimator.model_.eval()
 
 
@@ -137,8 +162,8 @@ def _companion(tensors: dict[str, Tensor], about: dict[str, Any] | None) -> Role
     """Returns the network for questions of any columns, if the file has one."""
     if about is None:
         return None
-    found = Roles.described(about)
-    found.load_state_dict(_under("companion.", tensors))
+    found = Roles.described(about, storage.allowance(tensors))
+    storage.fill(found, tensors)
     return found.eval()
 
 
@@ -149,7 +174,7 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _alike(shape: dict[str, Any], context: int) -> list[dict[str, Any]]:
     """Returns the members of a file before version 0.3, which were networks of one style."""
-    count = shape.get("members", 1)
+    count = size(shape.get("members", 1), "members", MEMBERS, least=1)
     sizes = {name: shape[name] for name in ("hidden", "blocks", "dropout")}
     weights = {"kind": "masked_mlp", "context": context, "activation": "relu", **sizes}
     about = {

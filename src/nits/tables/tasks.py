@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from nits.model.density import Density
 from nits.tables import networks
@@ -42,6 +45,7 @@ class Task(NamedTuple):
     rows: All rows, the same for every member.
     fitted, held_out: Which of them it learns from, and which stop it.
     recipe: How it is trained; None for a density that is only started from the rows.
+    place, course: The file that keeps it, and the fit that it belongs to; see `nits.tables.resume`.
     """
 
     density: Density
@@ -55,6 +59,20 @@ class Task(NamedTuple):
     max_steps: int | None
     max_minutes: float | None
     seed: int
+    place: Path | None = None
+    course: str = ""
+
+
+class Learned(NamedTuple):
+    """What became of a task.
+
+    density, history: What it learned, and how; no history of a simple member.
+    scores: Log-densities of the rows that it held out.
+    """
+
+    density: Density
+    history: dict[str, Any] | None
+    scores: NDArray[np.float64]
 
 
 def folds(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nits import kernels
 from nits.model.density import Density
-from nits.training import memory, subnormal
+from nits.training import interrupts, memory, resuming, subnormal
 from nits.training.history import History
 from nits.training.loop import Loop
 from nits.training.progress import Bar, Reporter, Silent
@@ -64,12 +64,13 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
         place = None if checkpoint is None else Path(checkpoint)
         with _kernels(loop, compile) as ran:
             try:
-                loop.run(reporter, place, checkpoint_minutes * 60)
+                with interrupts.waiting() as waiting:
+                    loop.run(reporter, waiting, place, checkpoint_minutes * 60)
             except KeyboardInterrupt:
                 loop.history.stopped = "interrupted"
                 reporter.interrupted()
-            if place is not None:
-                loop.save(place)
+            if place is not None and loop.whole:
+                resuming.save(loop, place)
             loop.finish()
         loop.history.kernels = sorted({*loop.history.kernels, *ran})
     return loop.history

@@ -1,4 +1,4 @@
-"""One training run: its state, its loop, and how a checkpoint keeps it."""
+"""One training run: its state and its loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import copy
 import math
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +13,9 @@ from torch.nn.utils import clip_grad_norm_
 
 from nits.model.density import Density
 from nits.pnn.random import another
-from nits.training import checkpoint as files
-from nits.training import stopping
+from nits.training import resuming, stopping
 from nits.training.history import History
+from nits.training.interrupts import Interrupts
 from nits.training.likelihood import (
     mean_log_likelihood,
     start_from_data,
@@ -64,6 +63,7 @@ class Loop:
         self.recent: list[float] = []  # log-likelihoods of the steps since the last evaluation
         self.counted: list[float] = []  # validation that stopping and schedules go by
         self.bad = 0  # steps skipped in a row
+        self.whole = True  # whether no step or evaluation is half done
         self.every = stopping.steps_between(
             budget,
             batch=self.batch,
@@ -88,7 +88,7 @@ class Loop:
         )
         self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
         if resume is not None:
-            self.load(Path(resume))
+            resuming.load(self, Path(resume))
 
     def worth_compiling(self) -> bool:
         """Returns whether torch.compile pays, by the amount of work only: runs stay repeatable."""
@@ -97,7 +97,9 @@ class Loop:
         long = self.budget.max_minutes is None or self.budget.max_minutes >= 1
         return long and rows * self.model.weights_per_row > WORTH_COMPILING
 
-    def run(self, reporter: Reporter, place: Path | None, save_every: float) -> None:
+    def run(
+        self, reporter: Reporter, interrupts: Interrupts, place: Path | None, save_every: float
+    ) -> None:
         """Trains until the budget is used up or validation has stalled for too long."""
         self.model.train()
         begun = time.monotonic()
@@ -106,6 +108,7 @@ class Loop:
             self.evaluate_start()
         saved = shown = evaluated = time.monotonic()
         while not self.history.stopped:
+            interrupts.check()
             self.seconds = self.resumed + time.monotonic() - begun
             progress = self.budget.progress(self.step, self.seconds, self.per_epoch)
             now = time.monotonic()
@@ -125,11 +128,11 @@ class Loop:
                 )
                 shown = now
             if place is not None and now - saved > save_every:
-                self.save(place)
+                resuming.save(self, place)
                 saved = now
-        reporter.update(
-            1.0, self.history.train[-1], self._latest(), self.history.rows_per_second[-1]
-        )
+        h = self.history  # of no evaluation, if there was time for no step
+        train, speed = (h.train[-1], h.rows_per_second[-1]) if h.train else (math.nan, 0.0)
+        reporter.update(1.0, train, self._latest(), speed)
 
     def _due(self, seconds: float) -> bool:
         """Returns whether to evaluate: by steps, and by the clock if the budget has no steps."""
@@ -148,6 +151,7 @@ class Loop:
         self.model.reseed(self._step_seed())
         value = self.gradient()
         norm = clip_grad_norm_(self.parameters, self.recipe.clip)
+        self.whole = False
         self.step += 1
         if math.isfinite(value) and math.isfinite(float(norm)):
             self.optimizer.step()
@@ -156,6 +160,7 @@ class Loop:
             self.bad = 0
         else:
             self._skip()
+        self.whole = True
 
     def gradient(self) -> float:
         """Sets the gradient of the next batch's mean log-likelihood, and returns that."""
@@ -201,6 +206,7 @@ class Loop:
     def evaluate(self, seconds: float) -> None:
         """Scores validation rows with the averaged weights; keeps these if they are the best."""
         h = self.history
+        self.whole = False
         h.step.append(self.step)
         h.epoch.append(self.step / self.per_epoch)
         h.seconds.append(self.seconds)
@@ -208,15 +214,19 @@ class Loop:
         h.learning_rate.append(self.optimizer.param_groups[0]["lr"])
         h.rows_per_second.append(self._speed(seconds))
         self.recent = []
-        if self.held_out is None:
-            return
-        h.validation.append(self._validated(self.held_out))
-        self.counted = stopping.counted(h, stopping.settled(self.recipe))
-        if h.validation[-1] > self.best:
-            self.best = h.validation[-1]
-            h.best_step = self.step
-            for name, t in self.average.state_dict().items():
-                self.best_state[name].copy_(t)
+        if self.held_out is not None:
+            h.validation.append(self._validated(self.held_out))
+            self.counted = stopping.counted(h, stopping.settled(self.recipe))
+            if h.validation[-1] > self.best:
+                self._keep(h.validation[-1])
+        self.whole = True
+
+    def _keep(self, best: float) -> None:
+        """Keeps the averaged weights, which are the best so far."""
+        self.best = best
+        self.history.best_step = self.step
+        for name, t in self.average.state_dict().items():
+            self.best_state[name].copy_(t)
 
     def evaluate_start(self) -> None:
         """Scores validation rows before the first step: no result may be worse than the start."""
@@ -247,53 +257,3 @@ class Loop:
         if self.held_out is not None:
             self.history.final_validation = mean_log_likelihood(self.model, self.held_out)
         self.model.reseed(None)
-
-    def _fingerprint(self) -> dict[str, Any]:
-        return {
-            "rows": len(self.train),
-            "seed": self.seed,
-            "recipe": repr(self.recipe),
-            "columns": self.model.columns,
-        }
-
-    def save(self, place: Path) -> None:
-        """Writes a checkpoint."""
-        states = {
-            "model": self.model.state_dict(),
-            "average": self.average.state_dict(),
-            "best": self.best_state,
-            "optimizer": files.optimizer_state(self.optimizer),
-        }
-        counters = {name: getattr(self, name) for name in ("step", "seconds", "recent", "bad")}
-        best = None if self.best == -math.inf else self.best
-        files.write(
-            place,
-            states,
-            {
-                "fingerprint": self._fingerprint(),
-                "counters": counters,
-                "best": best,
-                "history": self.history.to_dict(),
-            },
-        )
-
-    def load(self, place: Path) -> None:
-        """Restores the state of a checkpoint of the same run."""
-        states, record = files.read(place)
-        for name, value in self._fingerprint().items():
-            if record["fingerprint"].get(name) != value:
-                was = record["fingerprint"].get(name)
-                raise ValueError(
-                    f"the checkpoint was made with {name}={was}, but this run has {value}; "
-                    "resume with the arguments of the first run."
-                )
-        self.model.load_state_dict(states["model"])
-        self.average.load_state_dict(states["average"])
-        self.best_state = states["best"]
-        files.load_optimizer(self.optimizer, states["optimizer"])
-        for name, value in record["counters"].items():
-            setattr(self, name, value)
-        self.best = -math.inf if record["best"] is None else record["best"]
-        self.history = History.from_dict(record["history"])
-        self.counted = stopping.counted(self.history, stopping.settled(self.recipe))
-        self.history.stopped = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -91,6 +92,17 @@ class Rows:
         if self.weight is None or self.index is None:
             return None if self.weight is None else torch.as_tensor(self.weight)
         return _take(self.weight, self.index)
+
+    def digest(self) -> str:
+        """Returns a checksum of the rows, their context and their weights, in their order."""
+        found = hashlib.sha256()
+        for part in (self.x, self.context, self.weight):
+            for some in slices(len(self) if part is not None else 0, CHECK_ROWS):
+                taken = self._taken(part, torch.arange(some.start, some.stop)).cpu()
+                found.update(f"{taken.dtype} {tuple(taken.shape)}".encode())
+                found.update(taken.contiguous().numpy())
+            found.update(b"end")
+        return found.hexdigest()
 
     def _features(self, index: Tensor) -> Tensor | None:
         if self.context is None:

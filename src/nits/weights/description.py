@@ -9,6 +9,7 @@ import torch
 
 from nits.heads import Head
 from nits.weights import activations
+from nits.weights.allowance import Allowance, size
 from nits.weights.causal_conv import CausalConv, ConvSize
 from nits.weights.guided import Guided
 from nits.weights.independent import Independent
@@ -39,7 +40,7 @@ def described(weights: WeightModel) -> dict[str, Any]:
     )
 
 
-def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
+def weights_of(about: dict[str, Any], heads: Sequence[Head], allowance: Allowance) -> WeightModel:
     """Returns a weight model like the one that was described, for heads in modelling order.
 
     Its weights are those of seed 0, so that reading a file leaves torch's global generator alone.
@@ -47,12 +48,17 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
     inputs = [head.inputs for head in heads]
     outputs = [head.weights for head in heads]
     if about["kind"] == "guided":
-        inner = weights_of(about["model"], heads)
+        allowance.lines(about, inputs)
+        inner = weights_of(about["model"], heads, allowance)
         return Guided(inner, heads, int(about["context"]), about["straight"], about["heard"])
-    context = int(about.get("context", 0))
+    about = {"context": 0, **about}
+    context = about["context"]
     if about["kind"] == "independent":
+        size(context, "context", allowance.numbers)
+        allowance.take(sum(outputs))
         return Independent(inputs, outputs, context, generator=0)
     if about["kind"] == "masked_mlp":
+        allowance.masked_mlp(about, inputs, outputs)
         return MaskedMLP(
             inputs,
             outputs,
@@ -65,6 +71,7 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head]) -> WeightModel:
             generator=0,
         )
     if about["kind"] == "causal_conv":
+        allowance.causal_conv(about, about["shape"], inputs[0], outputs[0])
         channels, height, width = about["shape"]
         filters, blocks, dilations, dropout = about["size"]
         return CausalConv(

@@ -5,19 +5,34 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
+from nits import atomic
+from nits.cli import outputs
 from nits.cli.commands import images
 
 
 def run(args: argparse.Namespace) -> int:
     """Fits and saves; training that is interrupted keeps the best weights so far."""
     output = Path(args.output)
-    if not output.parent.is_dir():
-        raise ValueError(f"the folder {output.parent} does not exist; create it.")
+    outputs.refuse_same(output, args.table)
+    outputs.refuse_same(output, args.checkpoint)
+    atomic.try_out(output)
+    _refuse_nothing_to_resume(args)
     if Path(args.table).is_dir():
         return images.fit(args)
     images.refuse_options(args)
     return _fit_table(args, output)
+
+
+def _refuse_nothing_to_resume(args: argparse.Namespace) -> None:
+    if args.resume and args.checkpoint is None:
+        raise ValueError("--resume needs a checkpoint, but there is no --checkpoint; name it.")
+    if args.resume and not Path(args.checkpoint).exists():
+        raise ValueError(
+            f"--resume needs a checkpoint, but there is no {args.checkpoint}; "
+            "check the spelling, or leave out --resume."
+        )
 
 
 def _fit_table(args: argparse.Namespace, output: Path) -> int:
@@ -46,11 +61,14 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         max_minutes=args.max_minutes,
         max_steps=args.max_steps,
         validation_fraction=args.validation_fraction,
+        checkpoint=args.checkpoint,
         random_state=args.seed,
         verbose=not args.quiet,
     )
     estimator.fit(table)
-    estimator.save(output)
+    outputs.save(estimator, output)
+    if args.checkpoint is not None and _interrupted(estimator.history_):
+        print("note: the same command goes on from its checkpoint.", file=sys.stderr)
     if not args.quiet:
         held_out, figure = estimator.held_out_, ""
         if held_out is not None:
@@ -61,3 +79,7 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
             print(line, file=sys.stderr)
         print(f"{output}: {len(estimator.schema_.columns)} columns{figure}", file=sys.stderr)
     return 0
+
+
+def _interrupted(history: dict[str, Any]) -> bool:
+    return any(each["stopped"] == "interrupted" for each in (history, *history["others"]))

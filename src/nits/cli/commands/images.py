@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits import atomic
+from nits.cli import outputs
 from nits.images import arrays
 from nits.images.estimator import NITSImages
 from nits.training.progress import Counter
 
 FOR_TABLES = ("context", "drop", "order", "kind", "support", "whiten", "pool_below")
-FOR_PICTURES = ("size", "pnn", "dequantize", "checkpoint")
+FOR_PICTURES = ("size", "pnn", "dequantize")
 AT_ONCE = 64
 SHOWN = 16
 
@@ -29,7 +30,8 @@ def fit(args: argparse.Namespace) -> int:
             raise ValueError(
                 f"--{name.replace('_', '-')} is for tables, but {args.table} is a folder."
             )
-    chosen = {name: getattr(args, name) for name in FOR_PICTURES if getattr(args, name) is not None}
+    names = (*FOR_PICTURES, "checkpoint")
+    chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     estimator = NITSImages(
         **chosen,
         max_minutes=args.max_minutes,
@@ -39,7 +41,7 @@ def fit(args: argparse.Namespace) -> int:
         verbose=not args.quiet,
     )
     estimator.fit(Path(args.table))
-    estimator.save(args.output)
+    outputs.save(estimator, Path(args.output))
     if not args.quiet:
         held_out = estimator.held_out_
         figure = (

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from nits.cli import outputs
 from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
@@ -19,6 +20,7 @@ AT_ONCE = 65536
 
 def run(args: argparse.Namespace) -> int:
     """Draws and writes in constant memory."""
+    outputs.refuse_same(args.output, args.model)
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.sample(args, model)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from nits.cli import outputs
 from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
@@ -19,6 +20,8 @@ from nits.training.progress import Counter
 
 def run(args: argparse.Namespace) -> int:
     """Reads, scores and writes in constant memory."""
+    outputs.refuse_same(args.output, args.model)
+    outputs.refuse_same(args.output, args.table)
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.score(args, model)

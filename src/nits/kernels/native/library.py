@@ -1,4 +1,7 @@
-"""Builds the C++ kernels once, with this machine's compiler and for its CPU, and loads them."""
+"""Builds the C++ kernels once, with this machine's compiler and for its CPU, and loads them.
+
+What is loaded is code, so only what `nits.kernels.native.kept` vouches for is.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,17 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from nits.kernels import openmp
+from nits.kernels.native import kept
 from nits.places import cache_root
 
 SOURCES = ("vector.h", "pnn.h", "gradient.h", "density.h", "mass.h", "quantile.h", "kernels.cpp")
@@ -35,40 +41,44 @@ class NotBuiltError(Exception):
 @cache
 def loaded() -> ctypes.CDLL | None:
     """Returns the library, built if necessary; None without g++ or GNU OpenMP, as outside Linux."""
-    compiler = os.environ.get("CXX") or shutil.which("g++")
+    compiler = shlex.split(os.environ.get("CXX", "")) or _default_compiler()
     gomp = openmp.path()
-    if compiler is None or gomp is None:
+    if not compiler or gomp is None:
         return None
     try:
-        path = folder() / f"kernels-{_key(compiler, gomp)}.so"
-        if not path.is_file():
-            build(path, compiler, gomp)
-        return ctypes.CDLL(str(path))
-    except (NotBuiltError, OSError) as error:
+        place = kept.folder(cache_root() / "native")
+        name = f"kernels-{_key(compiler, gomp)}"
+        found = kept.opened(place, name)
+        if found is None:
+            with kept.locked(place):
+                found = kept.opened(place, name)  # by another process in the meantime
+                if found is None:
+                    build(place, name, compiler, gomp)
+                    found = kept.opened(place, name)
+        return found
+    except (NotBuiltError, OSError, ValueError) as error:
         warnings.warn(
-            f"the kernels in C++ could not be built ({error}), so slower ones are used; "
+            f"the kernels in C++ could not be built or kept ({error}), so slower ones are used; "
             "check g++, or the compiler that CXX names.",
             stacklevel=2,
         )
         return None
 
 
-def folder() -> Path:
-    """Returns the folder of built kernels, which other users cannot open."""
-    found = cache_root() / "native"
-    found.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return found
+def _default_compiler() -> list[str]:
+    found = shutil.which("g++")
+    return [] if found is None else [found]
 
 
-def build(path: Path, compiler: str, gomp: str) -> None:
-    """Compiles the kernels to `path`, whole or not at all, and links them with torch's OpenMP."""
+def build(place: Path, name: str, compiler: Sequence[str], gomp: str) -> None:
+    """Compiles the kernels, whole or not at all, and links them with torch's OpenMP."""
     source = Path(__file__).parent / "kernels.cpp"
-    with tempfile.TemporaryDirectory(dir=path.parent) as temporary:
+    with tempfile.TemporaryDirectory(dir=place, prefix=kept.BUILDING) as temporary:
         compiled = Path(temporary) / "kernels.o"
         linked = Path(temporary) / "kernels.so"
-        _run(compiler, *FLAGS, "-fopenmp", "-c", str(source), "-o", str(compiled))
-        _run(compiler, "-shared", str(compiled), gomp, "-o", str(linked))
-        linked.replace(path)
+        _run(*compiler, *FLAGS, "-fopenmp", "-c", str(source), "-o", str(compiled))
+        _run(*compiler, "-shared", str(compiled), gomp, "-o", str(linked))
+        kept.keep(linked, place, name)
 
 
 def _run(*command: str) -> None:
@@ -78,15 +88,15 @@ def _run(*command: str) -> None:
         raise NotBuiltError(next((line for line in lines if "error" in line), lines[-1]))
 
 
-def _key(compiler: str, gomp: str) -> str:
+def _key(compiler: Sequence[str], gomp: str) -> str:
     """Returns a digest of all that decides what is built: sources, compiler, flags and CPU."""
     digest = hashlib.sha256()
     for name in SOURCES:
         digest.update((Path(__file__).parent / name).read_bytes())
     version = subprocess.run(
-        [compiler, "--version"], capture_output=True, text=True, check=False
+        [*compiler, "--version"], capture_output=True, text=True, check=False
     ).stdout
-    for part in (compiler, version, gomp, *FLAGS, platform.machine(), _features()):
+    for part in (*compiler, version, gomp, *FLAGS, platform.machine(), _features()):
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()[:16]
 

@@ -1,0 +1,105 @@
+"""How large a network a file may ask for: about as large as the file is.
+
+The checksum of a file has no key: whoever writes a file chooses every size in it. So each size is
+held against the numbers that the file has for its weights before anything is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+TIMES, SPARE = 16, 2**22
+"""Numbers of the matrices of a model: so many times those of its file, and some. Of a masked matrix
+a file has the entries that the mask keeps."""
+
+COLUMNS = 2**18
+"""Columns that any file may have: images have many without a weight of their own."""
+
+BLOCKS, DILATION = 1000, 2**12
+"""The deepest network, and the widest gaps in its convolutions."""
+
+OVERHEAD = 2**14
+"""Numbers that would take as much memory as the objects of a network without weights."""
+
+
+class Allowance:
+    """The numbers that may still be built of a file.
+
+    numbers: How many the file holds.
+    """
+
+    def __init__(self, numbers: int) -> None:
+        self.numbers = numbers
+        self.left = TIMES * numbers + SPARE
+
+    def take(self, count: int) -> None:
+        """Counts numbers that are about to be built."""
+        self.left -= count + OVERHEAD
+        if self.left < 0:
+            raise ValueError(
+                f"it asks for a network of more than {TIMES * self.numbers + SPARE} numbers, "
+                f"but has {self.numbers} for it"
+            )
+
+    def columns(self, count: int) -> int:
+        """Checks a number of columns."""
+        return size(count, "the number of columns", self.numbers + COLUMNS, least=1)
+
+    def masked_mlp(
+        self, about: dict[str, Any], inputs: Sequence[int], outputs: Sequence[int]
+    ) -> None:
+        """Checks the sizes of a `MaskedMLP`."""
+        hidden = size(about["hidden"], "hidden", self.numbers, least=1)
+        blocks = size(about["blocks"], "blocks", BLOCKS)
+        share(about["dropout"], "dropout")
+        context = size(about["context"], "context", self.numbers)
+        codes = about.get("codes")
+        last = hidden * sum(outputs)
+        if codes is not None:
+            size(codes, "codes", self.numbers, least=1)
+            last = codes * (hidden * len(outputs) + sum(outputs))
+        self.take(hidden * (sum(inputs) + context + 2 * blocks * hidden) + last)
+
+    def lines(self, about: dict[str, Any], inputs: Sequence[int]) -> None:
+        """Checks the sizes of the lines of a `Guided`."""
+        context = size(about["context"], "context", self.numbers)
+        for name in ("straight", "heard"):
+            for position in about[name]:
+                size(position, name, context - 1)
+        self.take(len(inputs) * (len(about["straight"]) + sum(inputs)))
+
+    def causal_conv(
+        self, about: dict[str, Any], channels: Sequence[int], inputs: int, outputs: int
+    ) -> None:
+        """Checks the sizes of a `CausalConv`.
+
+        about: Has a `size`, as `ConvSize` has it, and a `context`.
+        channels: Channels, height and width of the images.
+        inputs, outputs: Of one column.
+        """
+        filters, blocks, dilations, dropout = about["size"]
+        share(dropout, "dropout")
+        size(filters, "filters", self.numbers, least=1)
+        size(blocks, "blocks", BLOCKS, least=1)
+        for dilation in dilations:
+            size(dilation, "a dilation", DILATION, least=1)
+        context = size(about["context"], "context", self.numbers)
+        read = size(channels[0], "the number of channels", self.numbers, least=1)
+        pixels = [size(side, "a side of the images", COLUMNS, least=1) for side in channels[1:]]
+        self.columns(read * pixels[0] * pixels[1])
+        self.take(filters * (read * (inputs + outputs) + blocks * (2 * filters + context)))
+
+
+def share(value: Any, name: str) -> None:
+    """Refuses what is no probability that leaves something."""
+    if type(value) not in (int, float) or not 0 <= value < 1:
+        raise ValueError(f"{name} must be a number in [0, 1), but is {repr(value)[:40]}")
+
+
+def size(value: Any, name: str, most: int, least: int = 0) -> int:
+    """Returns a size that a file has, if it is one."""
+    if type(value) is not int or not least <= value <= most:
+        told = repr(value)[:40]
+        raise ValueError(f"{name} must be an integer from {least} to {most}, but is {told}")
+    return value

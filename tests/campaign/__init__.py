@@ -1,0 +1,1 @@
+"""Attacks with a seed: every case can be repeated alone."""
