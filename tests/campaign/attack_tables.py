@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 from pyarrow import csv
 
 from campaign import tables
@@ -88,8 +89,8 @@ def _samples(table: tables.Table, model: str, folder: Path) -> None:
         read = frames.read(files.read_table(path, types))
         if whole is None or first is None:
             whole, first = read, scores
-            if list(read.columns) != table.table.column_names:
-                raise Failure(f"samples have the columns {list(read.columns)}")
+            if (names := pyarrow.parquet.read_schema(path).names) != table.table.column_names:
+                raise Failure(f"samples have the columns {names}")
             continue
         for name, values in whole.columns.items():
             _same(name, values, read.columns[name], form)

@@ -112,5 +112,5 @@ def _as_text(array: Any) -> Any:
     """Returns an array that Arrow can write as CSV."""
     if pyarrow.types.is_dictionary(array.type):
         return array.cast(array.type.value_type)
-    nested = pyarrow.types.is_nested(array.type)
-    return pyarrow.array([str(one) for one in array.to_pylist()]) if nested else array
+    odd = pyarrow.types.is_nested(array.type) or pyarrow.types.is_binary(array.type)
+    return pyarrow.array([str(one) for one in array.to_pylist()]) if odd else array

@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
+from nits.printable import printable
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb; returns 2, with one line on stderr, if the user made a mistake or stopped it."""
@@ -39,7 +41,7 @@ def _notice(message: Warning | str, *_: object, **__: object) -> None:
 def _one_line(error: BaseException | str) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"{error.name} is not installed; pip install 'nits[table,plot]'."
-    return " ".join(str(error).split()) or type(error).__name__
+    return printable(" ".join(str(error).split())) or type(error).__name__
 
 
 def parser() -> argparse.ArgumentParser:

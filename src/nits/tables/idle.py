@@ -61,6 +61,11 @@ class Idle:
                     found[name] = other
         return found
 
+    def constants(self) -> dict[str, object]:
+        """Returns the values of the constant columns, by name."""
+        every = self.columns.items()
+        return {name: why.value for name, (*_, why) in every if isinstance(why, Constant)}
+
     def drawn(self, n: int) -> dict[str, Values]:
         """Returns n rows of these columns: constants, holes, and identifiers numbered anew."""
         return {
@@ -133,4 +138,5 @@ def _drawn(n: int, facts: Facts, unit: str | None, why: Aside) -> Values:
         return _numbered(why.first, n, facts)
     if isinstance(why, Identifier):
         return Values(np.array([f"{i}" for i in range(n)], object), np.zeros(n, bool), facts.dtype)
-    return Values(np.full(n, np.nan), np.ones(n, bool), facts.dtype, facts.levels, facts.ordered)
+    empty = np.full(n, np.nan) if unit is None else np.full(n, "NaT", unit)
+    return Values(empty, np.ones(n, bool), facts.dtype, facts.levels, facts.ordered)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from nits.cli.commands import images
+from nits.printable import printable
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,5 +56,5 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
             known = told.figure(held_out, estimator.held_out_error_)
             figure = f"; {known} nats per row on held-out rows"
         print("members, by weight:", *told.sorts(estimator.sorts_), sep="\n", file=sys.stderr)
-        print(f"{output}: {len(estimator.schema_.columns)} columns{figure}", file=sys.stderr)
+        print(f"{printable(output)}: {len(estimator.schema_.columns)} columns{figure}", file=sys.stderr)
     return 0

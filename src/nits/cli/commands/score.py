@@ -14,6 +14,8 @@ from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
 from nits.tables import files
+from nits.tables.columns import Categories
+from nits.tables.csv_columns import Wanted
 from nits.training.progress import Counter
 
 
@@ -47,12 +49,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def arrow_types(model: Any) -> dict[str, pyarrow.DataType]:
-    """Returns the types to read a file's columns in, so that all batches have the same ones."""
+def arrow_types(model: Any) -> dict[str, Wanted]:
+    """Returns how to read a file's columns, so that all batches have the same types.
+
+    Of the columns that were set aside, only constants are looked at.
+    """
     columns = (*model.schema_.columns, *model.context_schema_.columns)
     dtypes = {column.name: column.dtype for column in columns}
-    dtypes |= {name: facts.dtype for name, (facts, *_) in model.idle_.columns.items()}
-    return files.types_of(dtypes)
+    words = {c.name: (*c.levels, *c.pooled) for c in columns if isinstance(c, Categories)}
+    words |= {column.name: column.facts.levels or () for column in columns if column.facts.ordered}
+    constants = model.idle_.constants()
+    dtypes |= {name: model.idle_.columns[name][0].dtype for name in constants}
+    words |= {name: (value,) for name, value in constants.items()}
+    return files.types_of(dtypes, words, constants)
 
 
 def _scores(value: Any, shares: Any, names: list[str]) -> pyarrow.Table:
