@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import stat
@@ -51,6 +52,11 @@ class _Resumed(io.RawIOBase):
         buffer[: len(some)] = some
         return len(some)
 
+    def close(self) -> None:
+        if self._rest is not sys.stdin.buffer:
+            self._rest.close()
+        super().close()
+
 
 class Text:
     """A CSV file, standard input or a pipe, whose header is known before the rest is read.
@@ -67,7 +73,9 @@ class Text:
         self._stream = _opened(path) if is_stream(path) else None
         self._kept = None
         if self._stream is not None and again:
-            self._kept, self._stream = self._stream.read(), None
+            with _Resumed(b"", self._stream) as whole:
+                self._kept = whole.readall()
+            self._stream = None
         if self._stream is not None:
             head = _head(self._stream)
             self._stream = io.BufferedReader(_Resumed(head, self._stream), BLOCK_BYTES)
@@ -128,10 +136,12 @@ def _compression(path: str) -> str | None:
     return "gzip" if path.lower().endswith(".gz") else None
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str) -> IO[bytes]:
     if path == STREAM:
         return sys.stdin.buffer
-    return pyarrow.input_stream(open(path, "rb"), compression=_compression(path))  # noqa: SIM115
+    opened = gzip.open if _compression(path) else open
+    found: IO[bytes] = opened(path, "rb")
+    return found
 
 
 def _head(source: Any) -> bytes:

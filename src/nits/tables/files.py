@@ -20,7 +20,7 @@ from nits.tables import csv_columns
 from nits.tables.csv_columns import Wanted, types_of
 from nits.tables.csv_text import STREAM, Text, delimiter, is_stream
 
-__all__ = ["Writer", "batches", "kind", "read_table", "types_of", "written"]
+__all__ = ["Writer", "batches", "kind", "named", "read_table", "types_of", "written"]
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
@@ -132,6 +132,17 @@ def _one_sentence(path: str) -> Iterator[None]:
         raise ValueError(f"{path} is not a table that can be read: {detail}") from None
     except (UnicodeDecodeError, pyarrow.ArrowNotImplementedError, pyarrow.ArrowKeyError) as error:
         raise ValueError(f"{path} is not a table that can be read: {error}") from None
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """Puts a file's name before the sentence of an error about its table."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except TypeError as error:
+        raise TypeError(f"{path}: {error}") from None
 
 
 class Writer:

@@ -36,6 +36,7 @@ class Idle:
     @classmethod
     def of(cls, frame: Frame, wanted: Sequence[str]) -> Idle:
         """Finds the columns to set aside; those that the user said something about stay."""
+        _refuse_infinite(frame)
         found = {}
         for name, values in frame.columns.items():
             why = _why(name, values)
@@ -98,14 +99,20 @@ class Idle:
 
 def _why(name: str, values: Values) -> Aside | None:
     """Returns why a column is set aside; one value and holes are something to model."""
-    known = values.known
-    if known.dtype.kind == "f" and not np.isfinite(known).all():
-        raise ValueError(
-            f"column {name!r} has {int((~np.isfinite(known)).sum())} infinite values; "
-            "drop those rows, or make them missing."
-        )
-    found = aside.find(known, name)
+    found = aside.find(values.known, name)
     return None if isinstance(found, Constant) and values.missing.any() else found
+
+
+def _refuse_infinite(frame: Frame) -> None:
+    """Refuses columns with infinite values, all in one sentence."""
+    counts = {
+        name: int(np.isinf(values.array).sum())
+        for name, values in frame.columns.items()
+        if values.array.dtype.kind == "f"
+    }
+    found = [f"column {name!r} has {count} infinite values" for name, count in counts.items() if count]
+    if found:
+        raise ValueError(f"{', '.join(found)}; drop those rows, or make them missing.")
 
 
 def _plain(values: Values, facts: Facts, unit: str | None, value: object) -> NDArray[Any]:

@@ -48,7 +48,8 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         random_state=args.seed,
         verbose=not args.quiet,
     )
-    estimator.fit(table)
+    with files.named(args.table):
+        estimator.fit(table)
     estimator.save(output)
     if not args.quiet:
         held_out, figure = estimator.held_out_, ""

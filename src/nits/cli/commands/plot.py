@@ -31,9 +31,11 @@ def run(args: argparse.Namespace) -> int:
         )
     table = files.read_table(args.table, arrow_types(model))
     some = np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int)
-    frame = zones.read(table.take(some))
+    with files.named(args.table):
+        frame = zones.read(table.take(some))
+        coded = model.schema_.encode(frame)
     drawn = zones.read(model.sample(len(some), random_state=args.seed)).columns
-    u = _uniform(model, model.schema_.encode(frame).numbers, args.seed)
+    u = _uniform(model, coded.numbers, args.seed)
     known = [
         {name: values.known for name, values in columns.items()}
         for columns in (frame.columns, drawn)

@@ -30,8 +30,9 @@ def run(args: argparse.Namespace) -> int:
     outside = unseen = 0
     with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
         for table in files.batches(args.table, types):
-            shares = model.score_samples(table, per_column=True)
-            unseen += int(model.unseen(table).any(1).sum())
+            with files.named(args.table):
+                shares = model.score_samples(table, per_column=True)
+                unseen += int(model.unseen(table).any(1).sum())
             value = shares.sum(1)
             writer.write(_scores(value, shares if args.per_column else None, model.schema_.names))
             inside = value[value != -math.inf]

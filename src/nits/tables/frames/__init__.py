@@ -89,12 +89,14 @@ def _named(form: str, names: Iterable[Any], column: Callable[[int], Values]) -> 
         raise ValueError(
             f"columns must have different names, but {repeated[0]!r} occurs twice; rename one."
         )
-    found = {}
+    found, refused = {}, []
     for i, name in enumerate(names):
         try:
             found[name] = column(i)
         except Refused as error:
-            raise TypeError(f"column {name!r} {error}") from None
+            refused.append(f"column {name!r} {error}")
+    if refused:
+        raise TypeError(" ".join(refused))
     return Frame(found, form)
 
 
