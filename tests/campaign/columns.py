@@ -139,9 +139,9 @@ def category(listed: tuple[Any, ...], *, ordered: bool, declared: int = 0) -> Ma
 
 def dates(first: str, most: int) -> Make:
     start = int(np.datetime64(first, "D").astype(np.int64))
-    return lambda rng, n: pyarrow.array(start + rng.integers(0, most, n)).cast(
-        pyarrow.int32()
-    ).cast(pyarrow.date32())
+    return lambda rng, n: (
+        pyarrow.array(start + rng.integers(0, most, n)).cast(pyarrow.int32()).cast(pyarrow.date32())
+    )
 
 
 def durations(unit: str, step: int) -> Make:
@@ -287,9 +287,9 @@ REFUSED: dict[str, Make] = {
     "long decimals": lambda rng, n: pyarrow.array(
         [Decimal("1234567890123456789.123456789") + int(k) for k in rng.integers(0, 9, n)]
     ),
-    "clock of Arrow": lambda rng, n: pyarrow.array(rng.integers(0, 86_400, n)).cast(
-        pyarrow.int32()
-    ).cast(pyarrow.time32("s")),
+    "clock of Arrow": lambda rng, n: (
+        pyarrow.array(rng.integers(0, 86_400, n)).cast(pyarrow.int32()).cast(pyarrow.time32("s"))
+    ),
 }
 """Columns that a model may refuse, by name."""
 

@@ -47,7 +47,9 @@ def nits(*args: str) -> Outcome:
     except Exception as error:
         ours = [f for f in traceback.extract_tb(error.__traceback__) if "nits" in f.filename]
         where = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in ours[:-6:-1])
-        raise Failure(f"{args[0]} raised {type(error).__name__}: {str(error)[:300]} ({where})") from None
+        raise Failure(
+            f"{args[0]} raised {type(error).__name__}: {str(error)[:300]} ({where})"
+        ) from None
     out.flush()
     written = out.buffer
     text = written.getvalue().decode() if isinstance(written, io.BytesIO) else ""

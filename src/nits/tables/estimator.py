@@ -18,7 +18,7 @@ from nits import checks
 from nits.chunks import slices
 from nits.model.blocks import groups
 from nits.model.reading import Reading
-from nits.tables import defaults, members, orders, room, sampling, schema, told
+from nits.tables import contexts, defaults, members, orders, room, sampling, schema, told
 from nits.tables.frames import Frame
 from nits.tables.networks import Sketch
 from nits.tables.predictions import Predictions
@@ -186,9 +186,9 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         given = () if reading is None else reading.heads
         return Sketch(self.schema_.columns, given, self.order_)
 
-    def _given(self, frame: Frame) -> torch.Tensor:
-        """Returns the numbers of the columns that are given."""
-        return torch.from_numpy(self.context_schema_.numbers(frame)[0])
+    def _given(self, frame: Frame, *, strict: bool = False) -> torch.Tensor:
+        """Returns the numbers of the columns that are given; see `contexts.numbers`."""
+        return contexts.numbers(self.context_schema_, frame, strict=strict)
 
     def _context(self, given: torch.Tensor) -> torch.Tensor | None:
         """Returns what the networks read of the numbers of the columns that are given."""

@@ -50,7 +50,9 @@ def read_table(path: str, types: Types | None = None) -> pyarrow.Table:
     """
     with _one_sentence(path):
         if kind(path) == "parquet":
-            return parquet.read_table(path, columns=_columns(parquet.read_schema(path).names, types))
+            return parquet.read_table(
+                path, columns=_columns(parquet.read_schema(path).names, types)
+            )
         text = Text(path, again=True)
         table = _read(text, _told(text, types))
         _refuse_other_separators(text)

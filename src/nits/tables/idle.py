@@ -36,7 +36,7 @@ class Idle:
     @classmethod
     def of(cls, frame: Frame, wanted: Sequence[str]) -> Idle:
         """Finds the columns to set aside; those that the user said something about stay."""
-        _refuse_infinite(frame)
+        refuse_infinite(frame)
         found = {}
         for name, values in frame.columns.items():
             why = _why(name, values)
@@ -103,14 +103,16 @@ def _why(name: str, values: Values) -> Aside | None:
     return None if isinstance(found, Constant) and values.missing.any() else found
 
 
-def _refuse_infinite(frame: Frame) -> None:
+def refuse_infinite(frame: Frame) -> None:
     """Refuses columns with infinite values, all in one sentence."""
     counts = {
         name: int(np.isinf(values.array).sum())
         for name, values in frame.columns.items()
         if values.array.dtype.kind == "f"
     }
-    found = [f"column {name!r} has {count} infinite values" for name, count in counts.items() if count]
+    found = [
+        f"column {name!r} has {count} infinite values" for name, count in counts.items() if count
+    ]
     if found:
         raise ValueError(f"{', '.join(found)}; drop those rows, or make them missing.")
 

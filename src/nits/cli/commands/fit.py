@@ -57,5 +57,8 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
             known = told.figure(held_out, estimator.held_out_error_)
             figure = f"; {known} nats per row on held-out rows"
         print("members, by weight:", *told.sorts(estimator.sorts_), sep="\n", file=sys.stderr)
-        print(f"{printable(output)}: {len(estimator.schema_.columns)} columns{figure}", file=sys.stderr)
+        print(
+            f"{printable(output)}: {len(estimator.schema_.columns)} columns{figure}",
+            file=sys.stderr,
+        )
     return 0

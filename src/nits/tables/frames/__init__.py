@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from nits.tables.frames import arrays
-from nits.tables.frames.arrays import plain
+from nits.tables.frames.arrays import plain, single
 from nits.tables.frames.values import Frame, Refused, Values
 
-__all__ = ["Frame", "Values", "plain", "read", "write"]
+__all__ = ["Frame", "Values", "plain", "read", "single", "write"]
 
 
 USUAL = {
