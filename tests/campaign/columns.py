@@ -83,7 +83,7 @@ def times(start: str, unit: str, step: int, most: int, zone: str | None = None) 
     """Returns a generator of times: a start and up to so many steps of a unit."""
 
     def made(rng: Draws, n: int) -> Any:
-        first = int(np.datetime64(start, unit).astype(np.int64))
+        first = int(np.array(start, f"datetime64[{unit}]").astype(np.int64))
         ticks = first + step * rng.integers(0, most, n)
         return pyarrow.array(ticks).cast(pyarrow.timestamp(unit, zone))
 

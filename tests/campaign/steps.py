@@ -38,18 +38,17 @@ def nits(*args: str) -> Outcome:
     """Runs a command; a traceback, a hang or a control character on the terminal is a failure."""
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     try:
-        with _alarm(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", RuntimeWarning)
-                code = _code(list(args))
+        streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+        with _alarm(), streams[0], streams[1], warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            code = _code(list(args))
     except Hang:
         raise Failure(f"{args[0]} took more than {MOST_SECONDS} s") from None
     except Exception as error:
         ours = [f for f in traceback.extract_tb(error.__traceback__) if "nits" in f.filename]
         where = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in ours[:-6:-1])
-        raise Failure(
-            f"{args[0]} raised {type(error).__name__}: {str(error)[:300]} ({where})"
-        ) from None
+        what = f"{type(error).__name__}: {str(error)[:300]}"
+        raise Failure(f"{args[0]} raised {what} ({where})") from None
     out.flush()
     written = out.buffer
     text = written.getvalue().decode() if isinstance(written, io.BytesIO) else ""

@@ -126,6 +126,7 @@ def _score(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--per-column", action="store_true", help="write each column's log-density, too"
     )
+    _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
 
 
@@ -136,7 +137,16 @@ def _sample(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--given", type=_pair, action="append", default=[], metavar="COLUMN=VALUE")
     verb.add_argument("--complete", action="store_true", help="draw no missing values")
     verb.add_argument("--seed", type=int)
+    _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
+
+
+def _safe_csv(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--safe-csv",
+        action="store_true",
+        help="put an apostrophe before text that spreadsheets would take for a formula",
+    )
 
 
 def _plot(verb: argparse.ArgumentParser) -> None:

@@ -66,7 +66,10 @@ def _marginal(axis: Any, column: Any, real: NDArray[Any], drawn: NDArray[Any]) -
     both = [(x - place) / unit for x in both]
     low, high = np.quantile(both[0], (0.002, 0.998))
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
-    styles = {"alpha": 0.45, "label": "table"}, {"histtype": "step", "label": "samples"}
+    styles: list[dict[str, Any]] = [
+        {"alpha": 0.45, "label": "table"},
+        {"histtype": "step", "label": "samples"},
+    ]
     for x, style in zip(both, styles, strict=True):
         axis.hist(x, edges, weights=np.full(len(x), 1 / len(x)), **style)
 

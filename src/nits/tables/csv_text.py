@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pyarrow
 from pyarrow import csv
@@ -139,9 +139,8 @@ def _compression(path: str) -> str | None:
 def _opened(path: str) -> IO[bytes]:
     if path == STREAM:
         return sys.stdin.buffer
-    opened = gzip.open if _compression(path) else open
-    found: IO[bytes] = opened(path, "rb")
-    return found
+    found: Any = gzip.open(path, "rb") if _compression(path) else open(path, "rb")  # noqa: SIM115
+    return cast("IO[bytes]", found)
 
 
 def _head(source: Any) -> bytes:

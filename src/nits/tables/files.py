@@ -16,11 +16,21 @@ import pyarrow
 from pyarrow import csv, parquet
 
 from nits import atomic
-from nits.tables import csv_columns
+from nits.tables import csv_columns, csv_safe
 from nits.tables.csv_columns import Wanted, types_of
 from nits.tables.csv_text import STREAM, Text, delimiter, is_stream
 
-__all__ = ["Writer", "batches", "kind", "named", "read_table", "types_of", "written"]
+__all__ = [
+    "Writer",
+    "batches",
+    "guarded",
+    "kind",
+    "named",
+    "read_table",
+    "rows",
+    "types_of",
+    "written",
+]
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
@@ -134,6 +144,21 @@ def _one_sentence(path: str) -> Iterator[None]:
         raise ValueError(f"{path} is not a table that can be read: {detail}") from None
     except (UnicodeDecodeError, pyarrow.ArrowNotImplementedError, pyarrow.ArrowKeyError) as error:
         raise ValueError(f"{path} is not a table that can be read: {error}") from None
+
+
+def rows(path: str) -> int | None:
+    """Returns how many rows a file has, None if that is not known before it is read."""
+    if kind(path) != "parquet":
+        return None
+    with _one_sentence(path):
+        return int(parquet.read_metadata(path).num_rows)
+
+
+def guarded(table: pyarrow.Table, path: str, *, safe: bool) -> pyarrow.Table:
+    """Returns what to write: if it is to be safe, a table without what looks like formulas."""
+    if safe and kind(path) == "parquet":
+        raise ValueError(f"--safe-csv is for CSV files, but {path} is Parquet; leave it out.")
+    return csv_safe.safe(table) if safe else table
 
 
 @contextmanager

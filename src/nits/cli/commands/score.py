@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow
 
+from nits.chunks import slices
 from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
@@ -18,23 +20,28 @@ from nits.tables.columns import Categories
 from nits.tables.csv_columns import Wanted
 from nits.training.progress import Counter
 
+AT_ONCE = 16384
+
 
 def run(args: argparse.Namespace) -> int:
     """Reads, scores and writes in constant memory."""
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.score(args, model)
-    types = arrow_types(model)
     total = 0.0
     rows = 0
     outside = unseen = 0
-    with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
-        for table in files.batches(args.table, types):
+    with (
+        files.written(args.output) as writer,
+        Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
+    ):
+        for table in _parts(args.table, model):
             with files.named(args.table):
                 shares = model.score_samples(table, per_column=True)
                 unseen += int(model.unseen(table).any(1).sum())
             value = shares.sum(1)
-            writer.write(_scores(value, shares if args.per_column else None, model.schema_.names))
+            found = _scores(value, shares if args.per_column else None, model.schema_.names)
+            writer.write(files.guarded(found, args.output, safe=args.safe_csv))
             inside = value[value != -math.inf]
             total += inside.sum()
             rows += len(value)
@@ -48,6 +55,13 @@ def run(args: argparse.Namespace) -> int:
         new = f", {unseen} rows with something never seen in training" if unseen else ""
         print(f"{rows} rows, {mean:.4f} nats per row{aside}{new}", file=sys.stderr)
     return 0
+
+
+def _parts(path: str, model: Any) -> Iterator[pyarrow.Table]:
+    """Yields some rows at a time, so few that progress is seen."""
+    for table in files.batches(path, arrow_types(model)):
+        for rows in slices(table.num_rows, AT_ONCE):
+            yield table.slice(rows.start, rows.stop - rows.start)
 
 
 def arrow_types(model: Any) -> dict[str, Wanted]:
