@@ -13,7 +13,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow mutate lint bench rivals tables rescore docs clean
+.PHONY: help demo test slow attack mutate lint bench rivals tables rescore docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: $(READY)  ## run the tests, all but the slow ones
 
 slow: $(READY)  ## run the slow tests: full figures, compiled kernels, kill and resume
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(PYTEST_ARGS)
+
+attack: $(READY)  ## an hour of hostile tables and values; MINUTES=5 for less
+	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m campaign --minutes $(or $(MINUTES),60)
 
 mutate: $(READY)  ## break the code in known ways and show the test that notices; MUTATIONS="02 11" for some
 	$(BIN)/python tests/mutate.py $(MUTATIONS)

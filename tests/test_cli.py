@@ -21,7 +21,7 @@ from scipy import stats
 import nits
 from mixed_table import mixed
 from nits.cli.main import main
-from nits.tables import estimator, files
+from nits.tables import csv_text, estimator, files
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_scoring_goes_in_batches(
         )
         == 0
     )
-    monkeypatch.setattr(files, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(csv_text, "BLOCK_BYTES", 4096)
     assert (
         run(
             "score",
@@ -402,7 +402,14 @@ BAD_SCORES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda f: f.drop(columns="rain"),
         "the table must have the column 'rain', but has size",
     ),
-    "text for a number": (lambda f: f.assign(rain="wet"), "is not a table that can be read"),
+    "two missing columns": (
+        lambda f: f.drop(columns=["rain", "city"]),
+        "the table must have the columns 'city' and 'rain', but has size",
+    ),
+    "text for a number": (
+        lambda f: f.assign(rain="wet"),
+        "in.csv: column 'rain' must hold double values, as in training, but has 'wet'; convert it.",
+    ),
     "no rows": (lambda f: f[:0], "must have at least one row to score, but has none."),
 }
 

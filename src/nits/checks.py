@@ -200,7 +200,7 @@ def widths(got: tuple[int, ...], expected: tuple[int, ...]) -> None:
 
 def positive(name: str, n: int) -> None:
     """Checks a count."""
-    if not isinstance(n, int) or n < 1:
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise ValueError(f"{name} must be a positive integer, but is {n!r}.")
 
 

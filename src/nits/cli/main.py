@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from threading import current_thread, main_thread
 
+from nits.printable import printable
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb; returns 2, with one line on stderr, if the user made a mistake or stopped it."""
@@ -70,7 +72,7 @@ def _notice(message: Warning | str, *_: object, **__: object) -> None:
 def _one_line(error: BaseException | str) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"{error.name} is not installed; pip install 'nits[table,plot]'."
-    return " ".join(str(error).split()) or type(error).__name__
+    return printable(" ".join(str(error).split())) or type(error).__name__
 
 
 def parser() -> argparse.ArgumentParser:
@@ -167,6 +169,7 @@ def _score(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--per-column", action="store_true", help="write each column's log-density, too"
     )
+    _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
 
 
@@ -177,7 +180,16 @@ def _sample(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--given", type=_pair, action="append", default=[], metavar="COLUMN=VALUE")
     verb.add_argument("--complete", action="store_true", help="draw no missing values")
     verb.add_argument("--seed", type=int)
+    _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
+
+
+def _safe_csv(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--safe-csv",
+        action="store_true",
+        help="put an apostrophe before text that spreadsheets would take for a formula",
+    )
 
 
 def _plot(verb: argparse.ArgumentParser) -> None:

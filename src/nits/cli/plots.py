@@ -10,11 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits import atomic
+from nits.printable import printable
 
 MOST_PAIRS = 5
 MOST_MARGINALS = 24
 MOST_BARS = 30
 BINS = 40
+MOST_LETTERS = 40
+
+HUGE = 1e100
+"""Sizes beyond which, or below its inverse, numbers are divided before they are drawn."""
+
+NARROW = 1e-6
+"""Ranges, as a share of the numbers' size, below which the least is taken off before."""
 
 
 def marginals(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArray[Any]]) -> Any:
@@ -36,29 +44,44 @@ def marginals(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArr
 
 
 def _marginal(axis: Any, column: Any, real: NDArray[Any], drawn: NDArray[Any]) -> None:
-    axis.set_title(column.name, fontsize=9)
+    axis.set_title(_named(column.name), fontsize=9, parse_math=False)
     axis.tick_params(labelsize=7)
+    if not len(real) or not len(drawn):
+        axis.text(0.5, 0.5, "no values", ha="center", transform=axis.transAxes, fontsize=8)
+        return
     measured = real.dtype.kind in "fiumM" and drawn.dtype.kind in "fiumM"
-    if column.kind == "categorical" and not (measured and len(column.levels) > MOST_BARS):
-        levels = list(column.levels)[:MOST_BARS]
+    every = column.facts.levels if column.facts.ordered else getattr(column, "levels", ())
+    told_apart = column.facts.ordered or column.kind == "categorical"
+    if told_apart and not (measured and len(every) > MOST_BARS):
+        levels = list(every)[:MOST_BARS]
         for offset, values, label in ((-0.2, real, "table"), (0.2, drawn, "samples")):
             shares = [np.mean(values == level) for level in levels]
             axis.bar(np.arange(len(levels)) + offset, shares, 0.4, label=label)
-        axis.set_xticks(
-            range(len(levels)), [_label(level) for level in levels], rotation=60, fontsize=6
-        )
+        labels = [_label(level) for level in levels]
+        axis.set_xticks(range(len(levels)), labels, rotation=60, fontsize=6, parse_math=False)
         return
     both = [_numbers(values) for values in (real, drawn)]
-    low, high = np.nanquantile(both[0], (0.002, 0.998))
+    place, unit = _ruler(both[0])
+    axis.set_xlabel(_told(place, unit), fontsize=6)
+    both = [(x - place) / unit for x in both]
+    low, high = np.quantile(both[0], (0.002, 0.998))
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
-    axis.hist(both[0], edges, density=True, alpha=0.45, label="table")
-    axis.hist(both[1], edges, density=True, histtype="step", lw=1.4, label="samples")
+    styles: list[dict[str, Any]] = [
+        {"alpha": 0.45, "label": "table"},
+        {"histtype": "step", "label": "samples"},
+    ]
+    for x, style in zip(both, styles, strict=True):
+        axis.hist(x, edges, weights=np.full(len(x), 1 / len(x)), **style)
 
 
 def pairs(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArray[Any]]) -> Any:
     """Draws pairs of the first numeric columns: the table below the diagonal, samples above it."""
     pyplot = _pyplot()
-    names = [c.name for c in schema.columns if c.kind != "categorical"][:MOST_PAIRS]
+    columns = [c for c in schema.columns if c.kind != "categorical" and not c.facts.ordered]
+    measured = [column.name for column in columns]
+    names = [n for n in measured if all(np.isfinite(x[n]).any() for x in (real, drawn))]
+    names = names[:MOST_PAIRS]
+    rulers = {name: _ruler(real[name]) for name in names}
     count = max(len(names), 1)
     figure, axes = pyplot.subplots(count, count, figsize=(2.2 * count, 2.2 * count), squeeze=False)
     for i, below in enumerate(names):
@@ -66,20 +89,21 @@ def pairs(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArray[A
             axis = axes[i, j]
             axis.tick_params(labelsize=6)
             if i == j:
-                axis.text(0.5, 0.5, below, ha="center", transform=axis.transAxes, fontsize=9)
+                axis.text(
+                    *(0.5, 0.5, _named(below)),
+                    ha="center",
+                    transform=axis.transAxes,
+                    fontsize=9,
+                    parse_math=False,
+                )
                 axis.axis("off")
                 continue
             source, colour = (real, "C0") if i > j else (drawn, "C1")
-            axis.plot(
-                _numbers(source[across]),
-                _numbers(source[below]),
-                ".",
-                ms=1,
-                alpha=0.3,
-                color=colour,
-            )
+            x, y = (_measured(source[name], rulers[name]) for name in (across, below))
+            axis.plot(x, y, ".", ms=1, alpha=0.3, color=colour)
             for limits, name in ((axis.set_xlim, across), (axis.set_ylim, below)):
-                limits(*np.nanquantile(_numbers(real[name]), (0.001, 0.999)))
+                low, high = np.nanquantile(_measured(real[name], rulers[name]), (0.001, 0.999))
+                limits(low, high if high > low else low + 1)
     figure.suptitle("below the diagonal: table · above: samples", fontsize=9)
     figure.tight_layout()
     return figure
@@ -106,7 +130,7 @@ def calibration(names: list[str], u: NDArray[np.float64]) -> Any:
     for name, column in zip(names, u.T, strict=True):
         known = np.sort(column[~np.isnan(column)])
         below = np.searchsorted(known, levels, side="right") / max(len(known), 1)
-        axis.plot(levels, below - levels, lw=1, label=name)
+        axis.plot(levels, below - levels, lw=1, label=_named(name).replace("$", r"\$"))
     band = 1.36 / np.sqrt(max(len(u), 1))  # Kolmogorov–Smirnov, 5 %
     axis.axhspan(-band, band, color="0.9", zorder=0)
     axis.set(xlabel="u", ylabel="share of rows with probability below u, minus u")
@@ -149,15 +173,45 @@ def surprise(images: NDArray[np.uint8], bits: NDArray[np.float64]) -> Any:
 
 
 def write(figures: dict[str, Any], folder: Path) -> None:
-    """Writes figures as PNG files, and prints how many."""
+    """Writes figures as PNG files, closes them, and prints how many."""
     for name, figure in figures.items():
         with atomic.temporary(folder / f"{name}.png") as place:
             figure.savefig(place, format="png", dpi=110)
+        _pyplot().close(figure)
     print(f"{len(figures)} figures in {folder}", file=sys.stderr)
 
 
 def _label(level: Any) -> str:
-    return f"{level:g}" if isinstance(level, float) else str(level)
+    return f"{level:g}" if isinstance(level, float) else _named(level)
+
+
+def _named(name: object) -> str:
+    """Returns a name as figures show it."""
+    text = printable(name)
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
+
+
+Ruler = tuple[float, float]
+
+
+def _ruler(values: NDArray[Any]) -> Ruler:
+    """Returns what to take off values and to divide them by, so that float64 can draw them."""
+    known = values[np.isfinite(values)]
+    least, greatest = float(known.min()), float(known.max())
+    size = max(abs(least), abs(greatest))
+    if size > HUGE or 0 < size < 1 / HUGE:
+        return 0.0, size
+    narrow = greatest - least < NARROW * size
+    return (least, greatest - least or 1.0) if narrow else (0.0, 1.0)
+
+
+def _told(place: float, unit: float) -> str:
+    """Returns what was taken off and divided by, nothing if nothing was."""
+    return "" if (place, unit) == (0.0, 1.0) else f"× {unit:.3g} + {place:.17g}"
+
+
+def _measured(values: NDArray[Any], ruler: Ruler) -> NDArray[np.float64]:
+    return (_numbers(values) - ruler[0]) / ruler[1]
 
 
 def with_gaps(values: Any) -> NDArray[Any]:

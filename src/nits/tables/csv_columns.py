@@ -1,21 +1,26 @@
 """The types of a CSV file's columns: told by what a column was in training, or seen in its text.
 
-Integers, times, durations and decimals are read as text and converted, since people write them in
-more ways than Arrow reads: 3.0 for an integer, a zone or none, 1 days 02:00:00.
+Columns whose types are told are read as text and converted, since people write them in more ways
+than Arrow reads: 3.0 for an integer, a zone or none, 1 days 02:00:00.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow
 from pyarrow import compute, types
 
+from nits.tables.csv_text import MISSING
 from nits.tables.frames import arrow_tables
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*")
+PLAIN = (pyarrow.int64(), pyarrow.uint64(), pyarrow.float64(), pyarrow.bool_(), pyarrow.date32())
+"""Types of numbers, booleans and dates, in the order in which they are tried."""
+
 DAYS = re.compile(r"(-?\d+) days?(?: ([-+]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?")
 """A duration as pandas prints it."""
 
@@ -28,17 +33,50 @@ OBJECTS = {
     "Timedelta": pyarrow.duration("ns"),
 }
 
+FLOATS = {
+    "float": pyarrow.float32(),
+    "float32": pyarrow.float32(),
+    "float16": pyarrow.float16(),
+    "halffloat": pyarrow.float16(),
+    "float64": pyarrow.float64(),
+    "double": pyarrow.float64(),
+}
+
 INFERRED = ("", "object", "category", "null", "Categorical", "Enum")
 TEXT = ("str", "large_str", "<U", ">U", "interval")
 """Names of types that are read as text, and how such names begin."""
 
 
-def types_of(dtypes: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the types in which to read columns that had types with these names in training.
+class Wanted(NamedTuple):
+    """How a column of a CSV file is to be read.
 
-    Narrow types become wide ones, so that a value that is new is no error.
+    kind: Its type.
+    words: Text that is a value here, though elsewhere it stands for a missing one.
+    needed: Whether text that is none of the type is an error; else all of the column stays text.
     """
-    return {column: _type_of(name) for column, name in dtypes.items()}
+
+    kind: Any
+    words: frozenset[str] = frozenset()
+    needed: bool = True
+
+
+def types_of(
+    dtypes: Mapping[str, str],
+    words: Mapping[str, Iterable[Any]] | None = None,
+    spare: Collection[str] = (),
+) -> dict[str, Wanted]:
+    """Returns how to read columns that had types with these names in training.
+
+    Narrow integers become wide ones, so that a value that is new is no error.
+
+    words: Categories of columns, among which may be such as "NA" and "".
+    spare: Columns that are not needed.
+    """
+    every = {name: frozenset(MISSING) & set(map(str, some)) for name, some in (words or {}).items()}
+    return {
+        column: Wanted(_type_of(name), frozenset(every.get(column, ())), column not in spare)
+        for column, name in dtypes.items()
+    }
 
 
 def _type_of(name: str) -> Any:
@@ -57,8 +95,8 @@ def _type_of(name: str) -> Any:
         return pyarrow.timestamp("us")
     if re.fullmatch(r"u?int\d+", name.lower()):
         return pyarrow.uint64() if name.lower() == "uint64" else pyarrow.int64()
-    if name.lower().startswith(("float", "double", "halffloat")):
-        return pyarrow.float64()
+    if name.lower() in FLOATS:
+        return FLOATS[name.lower()]
     return pyarrow.bool_() if name in ("bool", "boolean") else arrow_tables.type_of(name)
 
 
@@ -85,41 +123,68 @@ def _timestamp(unit: str, zone: str) -> Any:
     return pyarrow.timestamp(unit, named or None)
 
 
-def as_text(kind: Any) -> bool:
-    """Whether a column of a type is read as text first."""
-    return not (types.is_string(kind) or types.is_floating(kind) or types.is_boolean(kind))
+def converted(table: Any, wanted: Mapping[str, Wanted], path: str) -> Any:
+    """Returns a table that was read as text in the types that are wanted.
 
-
-def converted(table: Any, wanted: Mapping[str, Any]) -> Any:
-    """Returns a table, read as text where `as_text` says so, in the types that are wanted.
-
-    Text that the type cannot hold, such as 2.5 among integers, is read in the next wider one.
+    Text that the type cannot hold, such as 2.5 among integers, is read in the next wider one. What
+    is none of the type is told of all columns at once.
     """
+    odd = []
     for i, name in enumerate(table.column_names):
-        kind = wanted.get(name)
-        if kind is not None and as_text(kind):
-            table = table.set_column(i, name, _converted(table.column(i), kind, name))
+        if name not in wanted:
+            continue
+        try:
+            found = _converted(table.column(i), wanted[name])
+        except ValueError as error:
+            odd.append(f"column {name!r} {error}")
+        else:
+            table = table.set_column(i, name, found)
+    if odd:
+        raise ValueError(f"{path}: {'; '.join(odd)}; convert it.")
     return table
 
 
-def _converted(text: Any, kind: Any, name: str) -> Any:
-    trimmed = compute.utf8_trim_whitespace(text)
-    found = _parsed(trimmed, kind)
-    if found is None:
-        odd = _odd(trimmed, kind)
-        raise ValueError(
-            f"column {name!r} must hold {kind} values, as in training, but has {odd!r}; convert it."
-        )
-    return _cast(found, kind)
+def _converted(text: Any, wanted: Wanted) -> Any:
+    text = without(text, frozenset(MISSING) - wanted.words)
+    if types.is_string(wanted.kind):
+        return text
+    trimmed = without(compute.utf8_trim_whitespace(text), MISSING)
+    found = _parsed(trimmed, wanted.kind)
+    if found is None and wanted.needed:
+        odd = _odd(trimmed, wanted.kind)
+        raise ValueError(f"must hold {wanted.kind} values, as in training, but has {odd!r}")
+    return text if found is None else _cast(found, wanted.kind)
+
+
+def without(text: Any, words: Iterable[str]) -> Any:
+    """Returns text with holes in place of some words."""
+    there = compute.is_in(text, pyarrow.array(list(words), text.type))
+    if not compute.any(there).as_py():
+        return text
+    return compute.if_else(there, pyarrow.scalar(None, text.type), text)
 
 
 def _cast(found: Any, kind: Any) -> Any:
-    """Returns values in a type if nothing is lost, else as they are."""
+    """Returns values in a type if nothing is lost, else as they are; floats are rounded to it."""
+    if types.is_floating(kind):
+        return _rounded(found, kind)
     try:
         cast = found.cast(kind)
     except pyarrow.ArrowInvalid:
         return found
     return cast if cast.cast(found.type).equals(found) else found
+
+
+def _rounded(found: Any, kind: Any) -> Any:
+    """Returns floats with the digits of a type, as they were in training, unless it is too small.
+
+    The text of a float32 has the digits that tell it from others, which are another float64.
+    """
+    numbers = found.to_numpy(zero_copy_only=False).astype(np.float64)
+    with np.errstate(over="ignore"):
+        rounded = numbers.astype(kind.to_pandas_dtype()).astype(np.float64)
+    lost = np.isinf(rounded) & np.isfinite(numbers)
+    return pyarrow.array(np.where(lost, numbers, rounded), mask=np.asarray(found.is_null()))
 
 
 def _parsed(text: Any, kind: Any) -> Any:
@@ -170,16 +235,23 @@ def _nanoseconds(parts: re.Match[str]) -> int:
     return int(days) * 86_400 * 10**9 + (-part if sign == "-" else part)
 
 
-def unsigned(text: Any) -> Any:
-    """Returns text as integers of 64 bits without a sign, or None if it is something else."""
-    return _first(text, (pyarrow.uint64(),))
+def exact(column: Any, text: Any) -> Any:
+    """Returns a column of `inexact` as its text has it: integers, or times of day as text."""
+    if types.is_time(column.type):
+        return text
+    found = _first(text, (pyarrow.uint64(),))
+    return column if found is None else found
 
 
-def large(table: Any) -> list[str]:
-    """Returns the names of columns of floats that may be integers of 2⁶³ and more."""
+def inexact(table: Any) -> list[str]:
+    """Returns the names of columns that have another text than Arrow's values show.
+
+    Floats may be integers of 2⁶³ and more; 10:30 is a time of day, but 10:30:00 another text.
+    """
+    clocks = [f.name for f in table.schema if types.is_time(f.type)]
     floats = [f.name for f in table.schema if types.is_floating(f.type)]
     ends = {name: compute.min_max(table.column(name)).as_py() for name in floats}
-    return [
+    return clocks + [
         name
         for name, end in ends.items()
         if end["max"] is not None and end["min"] >= 0 and 2.0**63 <= end["max"] <= 2.0**64
@@ -187,18 +259,36 @@ def large(table: Any) -> list[str]:
 
 
 def seen(table: Any) -> Any:
-    """Returns a table with times and durations where Arrow saw only text, and clocks as text."""
+    """Returns a table with numbers, times and durations where Arrow saw only text.
+
+    Words in quotes, such as "NA", are missing among numbers and times, and words among words. The
+    empty word in quotes is missing, too, unless there are empty cells without quotes.
+    """
     for i, name in enumerate(table.column_names):
         column = table.column(i)
-        if types.is_time(column.type):
-            table = table.set_column(i, name, column.cast(pyarrow.string()))
-        elif types.is_string(column.type) and len(known := column.drop_null()):
-            first = str(known[0])
-            if ISO.fullmatch(first):
-                found = _first(column, _chain(pyarrow.timestamp("us")))
-            elif DAYS.fullmatch(first):
-                found = _durations(column, pyarrow.duration("ns"))
-            else:
-                continue
-            table = table if found is None else table.set_column(i, name, found)
+        if types.is_string(column.type):
+            table = table.set_column(i, name, _seen(column))
     return table
+
+
+def _seen(text: Any) -> Any:
+    known = without(text, MISSING)
+    found = _guessed(known, quoted=known.null_count > text.null_count)
+    if found is not None:
+        return found
+    return without(text, [""]) if text.null_count == 0 else text
+
+
+def _guessed(text: Any, *, quoted: bool) -> Any:
+    """Returns what text spells, None if it is words.
+
+    quoted: Whether words in quotes, now missing, have kept Arrow from seeing what the others are.
+    """
+    if text.null_count == len(text):
+        return None
+    first = str(text.drop_null()[0])
+    if ISO.fullmatch(first):
+        return _first(text, _chain(pyarrow.timestamp("us")))
+    if DAYS.fullmatch(first):
+        return _durations(text, pyarrow.duration("ns"))
+    return _first(text, PLAIN) if quoted else None

@@ -19,6 +19,7 @@ from nits.model.blocks import groups
 from nits.model.reading import Reading
 from nits.tables import (
     companion,
+    contexts,
     defaults,
     members,
     orders,
@@ -219,9 +220,9 @@ class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[mis
         given = () if reading is None else reading.heads
         return Sketch(self.schema_.columns, given, self.order_)
 
-    def _given(self, frame: Frame) -> torch.Tensor:
-        """Returns the numbers of the columns that are given."""
-        return torch.from_numpy(self.context_schema_.numbers(frame)[0])
+    def _given(self, frame: Frame, *, strict: bool = False) -> torch.Tensor:
+        """Returns the numbers of the columns that are given; see `contexts.numbers`."""
+        return contexts.numbers(self.context_schema_, frame, strict=strict)
 
     def _context(self, given: torch.Tensor) -> torch.Tensor | None:
         """Returns what the networks read of the numbers of the columns that are given."""

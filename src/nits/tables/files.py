@@ -6,173 +6,110 @@ temporary name and renamed when it is complete.
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow
 from pyarrow import csv, parquet
 
 from nits import atomic
-from nits.tables import csv_columns
-from nits.tables.csv_columns import types_of
+from nits.tables import csv_columns, csv_safe
+from nits.tables.csv_columns import Wanted, types_of
+from nits.tables.csv_text import STREAM, Text, delimiter, is_stream
 
-__all__ = ["Writer", "batches", "kind", "read_table", "types_of", "written"]
+__all__ = [
+    "Writer",
+    "batches",
+    "guarded",
+    "kind",
+    "named",
+    "read_table",
+    "rows",
+    "types_of",
+    "written",
+]
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
-STREAM = "-"
-BLOCK_BYTES = 2**23
 BATCH_ROWS = 65536
-HEADER_BYTES = 2**16
-MISSING = [*csv.ConvertOptions().null_values, "<NA>", "NaT"]
-"""Text that stands for a missing value, in columns of strings, too."""
 
-Types = Mapping[str, pyarrow.DataType]
+Types = Mapping[str, Wanted]
 
 
 def kind(path: str) -> str:
     """Returns "csv" or "parquet", by the ending of a path."""
     name = Path(path).name.lower()
-    if path == STREAM or name.endswith(CSV):
-        return "csv"
     if name.endswith(PARQUET):
         return "parquet"
+    if name.endswith(CSV) or is_stream(path):
+        return "csv"
     raise ValueError(
         f"a table's file must end in {', '.join((*CSV, *PARQUET))}, "
         f"but is {Path(path).name!r}; rename or convert it."
     )
 
 
-def _delimiter(path: str) -> str:
-    return "\t" if ".tsv" in Path(path).name.lower() else ","
-
-
-class _Resumed(io.RawIOBase):
-    """A stream whose first bytes were read already."""
-
-    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        some = self._head[: len(buffer)] or self._rest.read(len(buffer))
-        self._head = self._head[len(buffer) :]
-        buffer[: len(some)] = some
-        return len(some)
-
-
-class _Text:
-    """A CSV file, or standard input, whose header is known before the rest is read.
-
-    again: Whether it can be opened more than once, for which standard input is kept in memory.
-    """
-
-    def __init__(self, path: str, *, again: bool) -> None:
-        self.path = path
-        self.delimiter = _delimiter(path)
-        self._kept = sys.stdin.buffer.read() if again and path == STREAM else None
-        if path == STREAM and not again:
-            self._line = sys.stdin.buffer.readline()
-        else:
-            with self.open() as source:
-                self._line = _first_line(source)
-        self._header = self._names()
-        self.names = [name or f"Unnamed: {i}" for i, name in enumerate(self._header)]
-
-    def open(self) -> Any:
-        """Returns the text from its beginning."""
-        if self._kept is not None:
-            return pyarrow.BufferReader(self._kept)
-        if self.path == STREAM:
-            resumed = io.BufferedReader(_Resumed(self._line, sys.stdin.buffer), BLOCK_BYTES)
-            return pyarrow.PythonFile(resumed, "r")
-        gzipped = self.path.lower().endswith(".gz")
-        return pyarrow.input_stream(self.path, compression="gzip" if gzipped else None)
-
-    def _names(self) -> list[str]:
-        options = csv.ParseOptions(delimiter=self.delimiter)
-        try:
-            head = csv.read_csv(pyarrow.BufferReader(self._line), parse_options=options)
-        except pyarrow.ArrowInvalid:
-            return []
-        return list(head.column_names)
-
-    def options(self, types: Types | None) -> dict[str, Any]:
-        """Returns how to read it: in types that are told, as text where none is, or as seen."""
-        read = dict.fromkeys(self.names if types is not None else (), pyarrow.string())
-        told = {n: kind for n, kind in (types or {}).items() if not csv_columns.as_text(kind)}
-        return {
-            "read_options": self._read_options(),
-            # In a file of one column, an empty line is a missing value.
-            "parse_options": csv.ParseOptions(
-                delimiter=self.delimiter, ignore_empty_lines=len(self.names) != 1
-            ),
-            "convert_options": csv.ConvertOptions(
-                strings_can_be_null=True, null_values=MISSING, column_types=read | told
-            ),
-        }
-
-    def _read_options(self) -> csv.ReadOptions:
-        """Names a column without a name, as pandas saves an index, as pandas reads it."""
-        if self.names == self._header:
-            return csv.ReadOptions(block_size=BLOCK_BYTES)
-        return csv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.names, skip_rows=1)
-
-
-def _first_line(source: Any) -> bytes:
-    found = b""
-    while len(found.splitlines()) < 2 and (more := source.read(HEADER_BYTES)):
-        found += more
-    return (found.splitlines() or [b""])[0] + b"\n"
-
-
 def read_table(path: str, types: Types | None = None) -> pyarrow.Table:
     """Reads a whole file.
 
-    types: Those of a CSV file's columns, from `types_of`; by default they are seen in the text.
+    types: How to read columns, from `types_of`: the only ones that are read if the file has them
+        all. By default all are read, and what those of a CSV file hold is seen in the text.
     """
     with _one_sentence(path):
         if kind(path) == "parquet":
-            return parquet.read_table(path)
-        text = _Text(path, again=True)
-        with text.open() as source:
-            table = csv.read_csv(source, **text.options(types))
-        _refuse_other_separators(path, table.column_names)
-        table = _large(text, table) if types is None else table
+            return parquet.read_table(
+                path, columns=_columns(parquet.read_schema(path).names, types)
+            )
+        text = Text(path, again=True)
+        table = _read(text, _told(text, types))
+        _refuse_other_separators(text)
+        table = _exact(text, table) if types is None else table
     if not table.num_rows:
         raise ValueError(f"{path} must have at least one row below its header, but has none.")
-    return csv_columns.seen(table) if types is None else csv_columns.converted(table, types)
+    return csv_columns.seen(table) if types is None else csv_columns.converted(table, types, path)
 
 
-def _large(text: _Text, table: pyarrow.Table) -> pyarrow.Table:
-    """Returns integers of 2⁶³ and more, which Arrow took for floats, with all their digits."""
-    names = csv_columns.large(table)
+def _columns(names: list[str], types: Types | None) -> list[str] | None:
+    """Returns the columns to read; all, None, if one that is wanted lacks, so errors list them."""
+    if types is None or any(one.needed and name not in names for name, one in types.items()):
+        return None
+    return [name for name in names if name in types]
+
+
+def _told(text: Text, types: Types | None) -> dict[str, Any]:
+    if types is None:
+        return text.options([])
+    columns = _columns(text.names, types)
+    return text.options(text.names, columns or [])
+
+
+def _read(text: Text, options: dict[str, Any]) -> pyarrow.Table:
+    with text.open() as source:
+        return csv.read_csv(source, **options)
+
+
+def _exact(text: Text, table: pyarrow.Table) -> pyarrow.Table:
+    """Returns what Arrow took for floats or times of day, but has another text, from that text."""
+    names = csv_columns.inexact(table)
     if not names:
         return table
-    options = text.options(None)
-    options["convert_options"].include_columns = names
-    options["convert_options"].column_types = dict.fromkeys(names, pyarrow.string())
-    with text.open() as source:
-        again = csv.read_csv(source, **options)
+    again = _read(text, text.options(names, names))
     for name in names:
-        found = csv_columns.unsigned(again.column(name))
-        if found is not None:
-            table = table.set_column(table.column_names.index(name), name, found)
+        found = csv_columns.exact(table.column(name), again.column(name))
+        table = table.set_column(table.column_names.index(name), name, found)
     return table
 
 
-def _refuse_other_separators(path: str, names: list[str]) -> None:
+def _refuse_other_separators(text: Text) -> None:
     """Refuses a file that seems to have one column because another separator was used."""
-    found = [mark for mark in ";\t|" if len(names) == 1 and mark in names[0]]
+    alone = len(text.names) == 1 and not text.quoted
+    found = [mark for mark in ";\t|" if alone and mark in text.names[0]]
     if found:
         raise ValueError(
-            f"{path} must be separated by commas, or by tabs if it is a .tsv, "
+            f"{text.path} must be separated by commas, or by tabs if it is a .tsv, "
             f"but seems to be separated by {found[0]!r}; convert it."
         )
 
@@ -185,15 +122,16 @@ def batches(path: str, types: Types | None = None) -> Iterator[pyarrow.Table]:
     with _one_sentence(path):
         if kind(path) == "parquet":
             file = parquet.ParquetFile(path)
-            for batch in file.iter_batches(BATCH_ROWS):
+            columns = _columns(file.schema_arrow.names, types)
+            for batch in file.iter_batches(BATCH_ROWS, columns=columns):
                 yield pyarrow.Table.from_batches([batch])
             return
-        text = _Text(path, again=False)
-        with text.open() as source, csv.open_csv(source, **text.options(types)) as reader:
+        text = Text(path, again=False)
+        with text.open() as source, csv.open_csv(source, **_told(text, types)) as reader:
             for batch in reader:
                 if batch.num_rows:
                     table = pyarrow.Table.from_batches([batch])
-                    yield csv_columns.converted(table, types or {})
+                    yield csv_columns.converted(table, types or {}, path)
 
 
 @contextmanager
@@ -206,6 +144,32 @@ def _one_sentence(path: str) -> Iterator[None]:
         raise ValueError(f"{path} is not a table that can be read: {detail}") from None
     except (UnicodeDecodeError, pyarrow.ArrowNotImplementedError, pyarrow.ArrowKeyError) as error:
         raise ValueError(f"{path} is not a table that can be read: {error}") from None
+
+
+def rows(path: str) -> int | None:
+    """Returns how many rows a file has, None if that is not known before it is read."""
+    if kind(path) != "parquet":
+        return None
+    with _one_sentence(path):
+        return int(parquet.read_metadata(path).num_rows)
+
+
+def guarded(table: pyarrow.Table, path: str, *, safe: bool) -> pyarrow.Table:
+    """Returns what to write: if it is to be safe, a table without what looks like formulas."""
+    if safe and kind(path) == "parquet":
+        raise ValueError(f"--safe-csv is for CSV files, but {path} is Parquet; leave it out.")
+    return csv_safe.safe(table) if safe else table
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """Puts a file's name before the sentence of an error about its table."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except TypeError as error:
+        raise TypeError(f"{path}: {error}") from None
 
 
 class Writer:
@@ -225,7 +189,7 @@ class Writer:
     def _made(self, schema: pyarrow.Schema) -> Any:
         if kind(self.path) == "parquet":
             return parquet.ParquetWriter(self.target, schema)
-        options = csv.WriteOptions(delimiter=_delimiter(self.path))
+        options = csv.WriteOptions(delimiter=delimiter(self.path))
         return csv.CSVWriter(self.target, schema, write_options=options)
 
     def close(self) -> None:

@@ -36,6 +36,7 @@ class Idle:
     @classmethod
     def of(cls, frame: Frame, wanted: Sequence[str]) -> Idle:
         """Finds the columns to set aside; those that the user said something about stay."""
+        refuse_infinite(frame)
         found = {}
         for name, values in frame.columns.items():
             why = _why(name, values)
@@ -60,6 +61,11 @@ class Idle:
                 if other := int((~same & ~values.missing).sum()):
                     found[name] = other
         return found
+
+    def constants(self) -> dict[str, object]:
+        """Returns the values of the constant columns, by name."""
+        every = self.columns.items()
+        return {name: why.value for name, (*_, why) in every if isinstance(why, Constant)}
 
     def drawn(self, n: int) -> dict[str, Values]:
         """Returns n rows of these columns: constants, holes, and identifiers numbered anew."""
@@ -93,14 +99,22 @@ class Idle:
 
 def _why(name: str, values: Values) -> Aside | None:
     """Returns why a column is set aside; one value and holes are something to model."""
-    known = values.known
-    if known.dtype.kind == "f" and not np.isfinite(known).all():
-        raise ValueError(
-            f"column {name!r} has {int((~np.isfinite(known)).sum())} infinite values; "
-            "drop those rows, or make them missing."
-        )
-    found = aside.find(known, name)
+    found = aside.find(values.known, name)
     return None if isinstance(found, Constant) and values.missing.any() else found
+
+
+def refuse_infinite(frame: Frame) -> None:
+    """Refuses columns with infinite values, all in one sentence."""
+    counts = {
+        name: int(np.isinf(values.array).sum())
+        for name, values in frame.columns.items()
+        if values.array.dtype.kind == "f"
+    }
+    found = [
+        f"column {name!r} has {count} infinite values" for name, count in counts.items() if count
+    ]
+    if found:
+        raise ValueError(f"{', '.join(found)}; drop those rows, or make them missing.")
 
 
 def _plain(values: Values, facts: Facts, unit: str | None, value: object) -> NDArray[Any]:
@@ -133,4 +147,5 @@ def _drawn(n: int, facts: Facts, unit: str | None, why: Aside) -> Values:
         return _numbered(why.first, n, facts)
     if isinstance(why, Identifier):
         return Values(np.array([f"{i}" for i in range(n)], object), np.zeros(n, bool), facts.dtype)
-    return Values(np.full(n, np.nan), np.ones(n, bool), facts.dtype, facts.levels, facts.ordered)
+    empty = np.full(n, np.nan) if unit is None else np.full(n, "NaT", unit)
+    return Values(empty, np.ones(n, bool), facts.dtype, facts.levels, facts.ordered)

@@ -6,7 +6,7 @@ training values, which columns modelled later read, as they do when a row is sco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,9 @@ def _from_members(
 
 def _repeated(values: Values, value: Any) -> Values:
     """Returns one value in all rows of a column."""
-    one = zones.local(frames.plain(np.array([value], object)))
+    if values.array.dtype.kind == "b" and isinstance(value, str):
+        value = value.lower() == "true"
+    one = zones.local(frames.plain(frames.single(value)))
     array = values.array.copy()
     if not one.missing[0]:
         array[:] = one.array[0]
@@ -94,13 +96,18 @@ def _context(estimator: NITSDensity, n: int, given: Any) -> torch.Tensor | None:
             f"this model needs the columns {', '.join(estimator.context_schema_.names)}; "
             "pass a table with them as given=."
         )
-    numbers = estimator._given(zones.read(given))
+    numbers = estimator._given(zones.read(given), strict=True)
     return estimator._context(numbers.repeat_interleave(n, 0))
 
 
 def _kept(estimator: NITSDensity, given: Any) -> NDArray[np.float32]:
     """Returns the numbers of given values, NaN for the columns that are drawn."""
     schema = estimator.schema_
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(
+            f"given must map columns to their values, but is a {type(given).__name__}; "
+            "pass {name: value}, or name the columns in context= when fitting."
+        )
     kept = np.full(len(schema.columns), np.nan, np.float32)
     for key, value in (given or {}).items():
         position = orders.position(key, schema.names)

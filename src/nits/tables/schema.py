@@ -110,8 +110,8 @@ class Schema:
             )
         if lacking:
             raise ValueError(
-                f"the table must have the column {lacking[0]!r}, "
-                f"but has {', '.join(frame.columns)}; add it."
+                f"the table must have the column{'s' * (len(lacking) > 1)} {_listed(lacking)}, "
+                f"but has {', '.join(frame.columns)}; add what lacks."
             )
 
     def drawn_ends(self, n: int, source: np.random.Generator) -> NDArray[np.float32]:
@@ -202,6 +202,11 @@ def unlimited(frame: Frame, support: Supports = None) -> tuple[Schema, Idle]:
     idle = Idle.of(frame, [])
     named = [(name, v) for name, v in frame.columns.items() if name not in idle.columns]
     return Schema([build.unlimited(name, values) for name, values in named], frame.form), idle
+
+
+def _listed(names: list[str]) -> str:
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def by_name(given: Mapping[str | int, Any] | None, names: list[str]) -> dict[str, Any]:

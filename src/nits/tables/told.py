@@ -9,6 +9,7 @@ import torch
 
 from nits.model.calibrated import Calibrated
 from nits.model.density import Density
+from nits.printable import printable
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
 
@@ -26,15 +27,16 @@ def lines(modelled: Schema, given: Schema, idle: Idle) -> list[str]:
     """Returns a line per column: its name, what it is, and why."""
     every = [(column, column.kind) for column in modelled.columns]
     every += [(column, f"given, {column.kind}") for column in given.columns]
-    names = [*(column.name for column, _ in every), *idle.columns]
+    names = [printable(name) for name in (*(c.name for c, _ in every), *idle.columns)]
     width = min(40, max(len(name) for name in names))
     kinds = max((len(kind) for _, kind in every), default=0)
     found = []
     for column, kind in every:
         missing = f", {1 - column.known:.1%} missing" if column.optional else ""
-        found.append(f"  {column.name:{width}}  {kind:{kinds}}  {column.reason}{missing}")
-    for name, (facts, *_) in idle.columns.items():
-        found.append(f"  {name:{width}}  {'set aside':{kinds}}  {facts.reason}")
+        found.append(f"  {kind:{kinds}}  {printable(column.reason)}{missing}")
+    for facts, *_ in idle.columns.values():
+        found.append(f"  {'set aside':{kinds}}  {printable(facts.reason)}")
+    found = [f"  {name:{width}}{line}" for name, line in zip(names, found, strict=True)]
     rest = len(found) - MOST_LINES
     return [*found[:MOST_LINES], f"  … and {rest} more"] if rest > 0 else found
 
@@ -57,7 +59,9 @@ def curves(model: Density, names: Sequence[str]) -> list[str]:
     for name, curve in zip(names, found, strict=False):
         if curve is not None:
             low, high = curve.inverse(torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
-            lines.append(f"  {name}: 90 % intervals are the mixture's {high - low:.0%} ones")
+            lines.append(
+                f"  {printable(name)}: 90 % intervals are the mixture's {high - low:.0%} ones"
+            )
     return ["made narrower or broader by held-out rows:", *lines] if lines else []
 
 

@@ -68,6 +68,8 @@ def checked_levels(levels: Any) -> NDArray[np.float64]:
     """Returns one or more probabilities."""
     found = np.atleast_1d(np.asarray(levels, np.float64))
     outside = found[~((found >= 0) & (found <= 1))]
+    if not found.size:
+        raise ValueError("levels must have a probability at least, but have none; name one.")
     if found.ndim != 1 or len(outside):
         got = f"{outside[0]:g} is among them" if len(outside) else f"have {found.ndim} dimensions"
         raise ValueError(f"levels must lie in [0, 1], but {got}; divide percentages by 100.")
@@ -78,7 +80,8 @@ def checked_weight(weight: Any, rows: int) -> NDArray[np.float32] | None:
     """Returns the weight of each row, or None."""
     if weight is None:
         return None
-    found = np.asarray(weight, np.float32)
+    with np.errstate(over="ignore"):  # a weight too large is infinite, and refused below
+        found = np.asarray(weight, np.float32)
     if found.ndim == 0:
         found = np.full(rows, found, np.float32)
     if found.shape != (rows,):

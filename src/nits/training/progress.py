@@ -129,14 +129,16 @@ class Counter:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        text = f"{{task.completed:,.0f}} {unit} · {{task.speed}} {unit}/s"
+        text = f"{{task.completed:,.0f}} {unit} · {{task.fields[rate]}} {unit}/s"
         columns = (BarColumn(bar_width=24), TextColumn(text)) if total else (TextColumn(text),)
         self.bar = Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True)
-        self.task = self.bar.add_task("", total=total)
+        self.task = self.bar.add_task("", total=total, rate="—")
 
     def add(self, count: int) -> None:
         """Counts some more."""
         self.bar.advance(self.task, count)
+        speed = self.bar.tasks[0].speed
+        self.bar.update(self.task, rate="—" if speed is None else f"{speed:,.0f}")
 
     def __enter__(self) -> Counter:
         self.bar.start()

@@ -10,6 +10,7 @@ from typing import Any
 from nits import atomic
 from nits.cli import outputs
 from nits.cli.commands import images
+from nits.printable import printable
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,7 +66,8 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         random_state=args.seed,
         verbose=not args.quiet,
     )
-    estimator.fit(table)
+    with files.named(args.table):
+        estimator.fit(table)
     outputs.save(estimator, output)
     if args.checkpoint is not None and _interrupted(estimator.history_):
         print("note: the same command goes on from its checkpoint.", file=sys.stderr)
@@ -77,7 +79,10 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         print("members, by weight:", *told.sorts(estimator.sorts_), sep="\n", file=sys.stderr)
         for line in told.curves(estimator.model_, estimator.schema_.names):
             print(line, file=sys.stderr)
-        print(f"{output}: {len(estimator.schema_.columns)} columns{figure}", file=sys.stderr)
+        print(
+            f"{printable(output)}: {len(estimator.schema_.columns)} columns{figure}",
+            file=sys.stderr,
+        )
     return 0
 
 

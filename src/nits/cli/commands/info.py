@@ -7,6 +7,7 @@ import argparse
 from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
+from nits.printable import printable
 from nits.tables import told
 
 
@@ -16,7 +17,8 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(model, NITSImages):
         return images.info(args, model)
     weights = sum(p.numel() for p in model.model_.parameters())
-    print(f"{args.model}: a density of {len(model.schema_.columns)} columns, {weights:,} weights")
+    name, columns = printable(args.model), len(model.schema_.columns)
+    print(f"{name}: a density of {columns} columns, {weights:,} weights")
     for line in told.lines(model.schema_, model.context_schema_, model.idle_):
         print(line)
     history = model.history_

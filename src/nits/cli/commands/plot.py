@@ -31,7 +31,9 @@ def run(args: argparse.Namespace) -> int:
         )
     table = files.read_table(args.table, arrow_types(model))
     some = np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int)
-    frame = zones.read(table.take(some))
+    with files.named(args.table):
+        frame = zones.read(table.take(some))
+        coded = model.schema_.encode(frame)
     drawn = zones.read(model.sample(len(some), random_state=args.seed)).columns
     known = [
         {name: values.known for name, values in columns.items()}
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         "training": plots.training(model.history_),
     }
     if orders.differing(model.model_) is None:
-        u = _uniform(model, model.schema_.encode(frame).numbers, args.seed)
+        u = _uniform(model, coded.numbers, args.seed)
         figures["calibration"] = plots.calibration(model.schema_.names, u)
     plots.write(figures, folder)
     return 0

@@ -16,6 +16,7 @@ from nits.tables import files
 from nits.training.progress import Counter
 
 AT_ONCE = 65536
+"""Rows that have a seed of their own."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
             count = min(AT_ONCE, args.rows - start)
             state = int(seed.spawn(1)[0].generate_state(1)[0] % (2**31))
             table = model.sample(count, random_state=state, given=given, complete=args.complete)
-            writer.write(_arrow(table))
+            writer.write(files.guarded(_arrow(table), args.output, safe=args.safe_csv))
             counter.add(count)
     return 0
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow
 
+from nits.chunks import slices
 from nits.cli import outputs
 from nits.cli.commands import images
 from nits.images.estimator import NITSImages
 from nits.persistence import load
 from nits.tables import files
+from nits.tables.columns import Categories
+from nits.tables.csv_columns import Wanted
 from nits.training.progress import Counter
+
+AT_ONCE = 16384
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,16 +31,20 @@ def run(args: argparse.Namespace) -> int:
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.score(args, model)
-    types = arrow_types(model)
     total = 0.0
     rows = 0
     outside = unseen = 0
-    with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
-        for table in files.batches(args.table, types):
-            shares = model.score_samples(table, per_column=True) if args.per_column else None
-            value = model.score_samples(table) if shares is None else shares.sum(1)
-            unseen += int(model.unseen(table).any(1).sum())
-            writer.write(_scores(value, shares, model.schema_.names))
+    with (
+        files.written(args.output) as writer,
+        Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
+    ):
+        for table in _parts(args.table, model):
+            with files.named(args.table):
+                shares = model.score_samples(table, per_column=True) if args.per_column else None
+                value = model.score_samples(table) if shares is None else shares.sum(1)
+                unseen += int(model.unseen(table).any(1).sum())
+            found = _scores(value, shares, model.schema_.names)
+            writer.write(files.guarded(found, args.output, safe=args.safe_csv))
             inside = value[value != -math.inf]
             total += inside.sum()
             rows += len(value)
@@ -50,12 +60,26 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def arrow_types(model: Any) -> dict[str, pyarrow.DataType]:
-    """Returns the types to read a file's columns in, so that all batches have the same ones."""
+def _parts(path: str, model: Any) -> Iterator[pyarrow.Table]:
+    """Yields some rows at a time, so few that progress is seen."""
+    for table in files.batches(path, arrow_types(model)):
+        for rows in slices(table.num_rows, AT_ONCE):
+            yield table.slice(rows.start, rows.stop - rows.start)
+
+
+def arrow_types(model: Any) -> dict[str, Wanted]:
+    """Returns how to read a file's columns, so that all batches have the same types.
+
+    Of the columns that were set aside, only constants are looked at.
+    """
     columns = (*model.schema_.columns, *model.context_schema_.columns)
     dtypes = {column.name: column.dtype for column in columns}
-    dtypes |= {name: facts.dtype for name, (facts, *_) in model.idle_.columns.items()}
-    return files.types_of(dtypes)
+    words = {c.name: (*c.levels, *c.pooled) for c in columns if isinstance(c, Categories)}
+    words |= {column.name: column.facts.levels or () for column in columns if column.facts.ordered}
+    constants = model.idle_.constants()
+    dtypes |= {name: model.idle_.columns[name][0].dtype for name in constants}
+    words |= {name: (value,) for name, value in constants.items()}
+    return files.types_of(dtypes, words, constants)
 
 
 def _scores(value: Any, shares: Any, names: list[str]) -> pyarrow.Table:

@@ -49,7 +49,12 @@ def column(
         return _single(facts, values, known)
     with _named(name):
         decision = choice.decide(
-            known, values.dtype, kind=kind, support=support, atoms=kind != "continuous"
+            known,
+            values.dtype,
+            kind=kind,
+            support=support,
+            atoms=kind != "continuous",
+            levels=len(values.levels) if values.levels and values.ordered else None,
         )
     reason = f"{len(values.levels)} categories in order" if values.levels and values.ordered else ""
     facts = replace(facts, reason=reason or decision.reason, scores=dict(decision.scores))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits.heads import Head
-from nits.tables.frames import Values, plain
+from nits.tables.frames import Values, plain, single
 from nits.tables.zones import local
 
 Numbers = NDArray[np.float64]
@@ -150,7 +150,10 @@ class Column(ABC):
 
     def number(self, value: Any) -> float:
         """Returns the number of one value that is given."""
-        coded = self.encode(local(plain(np.array([value], object))))
+        try:
+            coded = self.encode(local(plain(single(value))))
+        except TypeError as error:
+            raise TypeError(f"the value given for {self.name!r} {error}") from None
         if bool(coded.unseen[0]) or coded.log_prob[0] == -math.inf:
             raise ValueError(
                 f"the value given for {self.name!r} must be one that the column can have, "

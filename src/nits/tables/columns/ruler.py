@@ -84,12 +84,15 @@ class Ruler:
 
         width: Of their cells; by default as finely as values are recorded.
         """
-        half = self.resolution.at(x) / 2 if width is None else width / 2
+        whole = self.resolution.at(x) if width is None else np.full(len(x), width)
+        half = whole / 2
         near, far = (self._distance(x + sign * side * half, side) for sign in (-1, 1))
         # A cell about the end of the scale has all that lies there.
         far = np.where(np.isnan(far), np.inf, far)
         with np.errstate(invalid="ignore"):
             found = self._law(side).log_mass(np.maximum(near, 0.0), far)
+        # The ends of a cell as fine as floats are one number: its mass is density times width.
+        found = np.where(near == far, self.log_density(x, side) + np.log(whole), found)
         return np.where(np.isnan(found), -np.inf, found)
 
     def passed(self, x: Numbers, side: int, discrete: bool) -> Numbers:

@@ -45,6 +45,7 @@ def decide(
     kind: str | None = None,
     support: tuple[Limit, Limit] | None = None,
     atoms: bool = True,
+    levels: int | None = None,
 ) -> Decision:
     """Returns how a column is best modelled.
 
@@ -54,6 +55,7 @@ def decide(
     kind: "continuous", "integer", "ordered" or "categorical", if the user says so.
     support: Limits that the user gives; nothing beyond them is possible.
     atoms: Whether values may have probabilities of their own beside a density or a grid.
+    levels: How many declared categories the values are positions of, if they are.
     """
     if known.dtype.kind in "OUSb":
         return _categories(known, kind)
@@ -67,7 +69,7 @@ def decide(
     if kind == "categorical":
         return replace(_categories(grids.integers(stored), kind), unit=record.unit)
     case = Case(record, Sample.of(record.numbers(stored)), atoms)
-    ends = _ends(stored, dtype)
+    ends = _ends(stored, dtype) if levels is None else (0, levels - 1)
     within = _given(record, support, ends) if support else limits.find(record, ends)
     return _decision(case, _entries(case, kind), within, kind)
 

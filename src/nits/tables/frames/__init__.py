@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from nits.tables.frames import arrays
-from nits.tables.frames.arrays import plain
+from nits.tables.frames.arrays import plain, single
 from nits.tables.frames.values import Frame, Refused, Values
 
-__all__ = ["Frame", "Values", "plain", "read", "write"]
+__all__ = ["Frame", "Values", "plain", "read", "single", "write"]
 
 
 USUAL = {
@@ -89,12 +89,14 @@ def _named(form: str, names: Iterable[Any], column: Callable[[int], Values]) -> 
         raise ValueError(
             f"columns must have different names, but {repeated[0]!r} occurs twice; rename one."
         )
-    found = {}
+    found, refused = {}, []
     for i, name in enumerate(names):
         try:
             found[name] = column(i)
         except Refused as error:
-            raise TypeError(f"column {name!r} {error}") from None
+            refused.append(f"column {name!r} {error}")
+    if refused:
+        raise TypeError(" ".join(refused))
     return Frame(found, form)
 
 

@@ -34,6 +34,15 @@ def plain(array: NDArray[Any], dtype: str | None = None) -> Values:
     raise Refused(objects.SENTENCE.format(what))
 
 
+def single(value: object) -> NDArray[Any]:
+    """Returns an array that holds one object, also where that is a list; NumPy's times as such."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return np.array([value])
+    found = np.empty(1, object)
+    found[0] = value
+    return found
+
+
 def write(frame: Frame) -> NDArray[Any]:
     """Returns the columns as an array: of floats where values are missing, or of objects."""
     parts = [_array(values, name) for name, values in frame.columns.items()]

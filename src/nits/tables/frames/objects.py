@@ -88,7 +88,7 @@ def _kind(types: set[type]) -> str:
 
 
 def _class(each: type) -> str:
-    if each.__name__ in PANDAS:
+    if each.__name__ in PANDAS or issubclass(each, np.timedelta64):  # an integer, to NumPy
         return each.__name__
     found = (name for name, classes in CLASSES.items() if issubclass(each, classes))
     return next(found, each.__name__)

@@ -1,0 +1,99 @@
+"""Runs `nits` in this process, and says what went wrong: tracebacks, refusals, hangs, controls."""
+
+import contextlib
+import io
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from nits.cli.main import main
+
+MOST_SECONDS = 60
+
+
+class Failure(Exception):
+    """A case that went wrong; the words say how."""
+
+
+class Hang(BaseException):
+    """Raised by the alarm; nothing of ours catches it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+def nits(*args: str) -> Outcome:
+    """Runs a command; a traceback, a hang or a control character on the terminal is a failure."""
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    try:
+        streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+        with _alarm(), streams[0], streams[1], warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            code = _code(list(args))
+    except Hang:
+        raise Failure(f"{args[0]} took more than {MOST_SECONDS} s") from None
+    except Exception as error:
+        ours = [f for f in traceback.extract_tb(error.__traceback__) if "nits" in f.filename]
+        where = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in ours[:-6:-1])
+        what = f"{type(error).__name__}: {str(error)[:300]}"
+        raise Failure(f"{args[0]} raised {what} ({where})") from None
+    out.flush()
+    written = out.buffer
+    text = written.getvalue().decode() if isinstance(written, io.BytesIO) else ""
+    found = Outcome(code, text, err.getvalue())
+    shown = found.err + (found.out if args[0] == "info" else "")
+    odd = sorted({c for c in shown if not c.isprintable() and c not in "\n"})
+    if odd:
+        raise Failure(f"{args[0]} shows the control characters {odd}")
+    return found
+
+
+def well(*args: str) -> Outcome:
+    """Runs a command that must succeed."""
+    found = nits(*args)
+    if found.code != 0:
+        raise Failure(f"{args[0]} refuses: {found.err.strip()[-600:]}")
+    return found
+
+
+def _code(args: list[str]) -> int:
+    try:
+        return main(args)
+    except SystemExit as stop:  # argparse
+        return int(stop.code or 0)
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[None]:
+    def ring(_: int, __: FrameType | None) -> None:
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(MOST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def clock() -> float:
+    """Returns seconds."""
+    return time.perf_counter()
+
+
+def progress(text: str) -> None:
+    """Shows a line on stderr."""
+    print(text, file=sys.stderr, flush=True)
