@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from nits.pnn.binned import QuantizedPNN
     from nits.pnn.distributions import PNN
     from nits.pnn.plain import parameters as pnn_parameters
+    from nits.tables.classifier import NITSClassifier
     from nits.tables.estimator import NITSDensity
+    from nits.tables.regressor import NITSRegressor
     from nits.training.fit import fit
     from nits.training.history import History
     from nits.training.optimizers import AdamW, ScheduleFree
@@ -35,8 +37,10 @@ __all__ = [
     "Dequantized",
     "History",
     "Mixture",
+    "NITSClassifier",
     "NITSDensity",
     "NITSImages",
+    "NITSRegressor",
     "Plateau",
     "QuantizedPNN",
     "Recipe",
@@ -62,8 +66,10 @@ _PLACES = {
     "Dequantized": "images.dequantized",
     "History": "training.history",
     "Mixture": "model.mixture",
+    "NITSClassifier": "tables.classifier",
     "NITSDensity": "tables.estimator",
     "NITSImages": "images.estimator",
+    "NITSRegressor": "tables.regressor",
     "Plateau": "training.schedules",
     "QuantizedPNN": "pnn.binned",
     "Recipe": "training.recipe",
