@@ -48,11 +48,9 @@ class NITSClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Returns the most probable class of each row of X, shape (N,), or (N, K) of K targets."""
-        found = [
-            classes[proba.argmax(1)]
-            for classes, proba in zip(self._each_classes(), self._probas(X), strict=True)
-        ]
-        return self._stacked(found)
+        shares = self._probas(X)
+        pairs = zip(self._each_classes(), shares, strict=True)
+        return self._stacked([classes[proba.argmax(1)] for classes, proba in pairs])
 
     def predict_proba(self, X: Any) -> Any:
         """Returns the probabilities of `classes_`, shape (N, C); a list of them of K targets."""

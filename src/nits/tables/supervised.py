@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
     density_: NITSDensity
     targets_: list[str]
 
-    def __init__(  # noqa: PLR0913 - an estimator's parameters are its interface
+    def __init__(
         self,
         *,
         kinds: Mapping[str | int, str] | str | None = None,
@@ -63,9 +63,10 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
         """Fits the density of the columns of y given those of X."""
         # Numbers are read as amounts, also where a model of them would set an index aside.
         amounts = [name for name, v in x.columns.items() if v.array.dtype.kind in "iuf"]
+        every: dict[str | int, str] = {**dict.fromkeys(amounts, "continuous"), **kinds}
         self.density_ = NITSDensity(
             context=list(x.columns),
-            kinds={**dict.fromkeys(amounts, "continuous"), **kinds},
+            kinds=every,
             members=self.members,
             max_minutes=self.max_minutes,
             max_steps=self.max_steps,
@@ -150,9 +151,7 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
         checks.positive("n", n)
         frame = self._read(X, reset=False)
         state = check_random_state(random_state)
-        drawn = np.asarray(
-            self.density_.sample(n, random_state=state, given=frame, complete=True)
-        )
+        drawn = np.asarray(self.density_.sample(n, random_state=state, given=frame, complete=True))
         found = drawn.reshape(len(frame), n, len(self.targets_))
         return found[:, :, 0] if len(self.targets_) == 1 else found
 

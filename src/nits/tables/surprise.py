@@ -4,9 +4,9 @@ With ν the law of a column given those modelled before it, on the scale on whic
 
     p(x) = P(ν(X) ≤ ν(x))                                                                    (31)
 
-It is uniform for real columns, and no more often small for others. Of a real column with atoms or
-holes, p is the probability of a part (an atom, the holes, all other values) of at most the mass of
-that of x, times (31) within that part: masses and densities are not compared.
+It is uniform for real columns, and no more often small for discrete ones. Real columns with atoms
+or holes are asked twice: p is the probability of a part (an atom, the holes, all other values) of
+at most the mass of that of x, times (31) within that part. Masses and densities are not compared.
 """
 
 from __future__ import annotations
@@ -35,8 +35,15 @@ look, quantiles of what was seen so far."""
 FAR = 1e-5
 """The outermost of these quantiles."""
 
+_PLACES = np.linspace(-1, 1, MORE)
+LEVELS = 1 / (1 + (1 / FAR - 1) ** -(_PLACES * (0.3 + 0.7 * _PLACES**2)))
+"""These quantiles, denser in the middle and at both ends than between."""
+
 SAME = 1e-5
 """Differences of log-probabilities that are rounding."""
+
+CLOSE = 1e-5
+"""Share of a real column's range that is at least as unlikely as any value: none has p = 0."""
 
 LEAST = 1e-12
 """Least mass of the values that are no atoms, where a logarithm of it is taken."""
@@ -61,9 +68,9 @@ def log_surprise(column: Column, law: Any, coded: Coded, values: Values) -> Numb
     level = _logs(law, coded.numbers) - parts.log_rest + column.log_left
     beyond = _beyond(column, values)
     level = np.where(beyond.side == BODY, level, beyond.levels(column, coded))
-    inside = np.exp(column.log_left) * _inside(column, law, parts, level - column.log_left)
-    with np.errstate(divide="ignore"):
-        found = np.log(np.clip(inside + beyond.up_to(level), 0.0, 1.0))
+    numbers = np.where(parts.spiked, np.nan, coded.numbers)
+    inside = _inside(column, law, parts, numbers, level - column.log_left) + column.log_left
+    found = np.minimum(np.logaddexp(inside, beyond.up_to(level)), 0.0)
     found = np.where(parts.spiked, 0.0, found) + parts.log_reached
     alone = coded.fixed & ((beyond.side == BODY) | coded.unseen | np.isneginf(coded.log_prob))
     return np.where(alone, coded.log_prob, found)
@@ -128,10 +135,11 @@ class _Beyond(NamedTuple):
     distance: Numbers
 
     def up_to(self, level: Numbers) -> Numbers:
-        """Returns the tails' mass at log-levels up to those of entries: they fall steadily."""
-        found = np.zeros(len(level))
+        """Returns the tails' log-mass at log-levels up to those of entries: they fall steadily."""
+        found = np.full(len(level), -np.inf)
         for share, start in zip(self.shares, self.starts, strict=True):
-            found += share * np.exp(np.minimum(level - start, 0.0))
+            if share:
+                found = np.logaddexp(found, np.log(share) + np.minimum(level - start, 0.0))
         return found
 
     def levels(self, column: Column, coded: Coded) -> Numbers:
@@ -143,7 +151,7 @@ class _Beyond(NamedTuple):
             at = self.side == side
             if at.any():
                 found[at] = column.ruler.law(side).log_density(self.distance[at])
-        return found + np.log(column.known)
+        return np.asarray(found + np.log(column.known))
 
 
 def _beyond(column: Column, values: Values) -> _Beyond:
@@ -173,19 +181,30 @@ def _start(column: Numeric, side: int) -> float:
     return float(level[0] + np.log(column.known))
 
 
-def _inside(column: Column, law: Any, parts: _Parts, level: Numbers) -> Numbers:
-    """Returns the law's mass at log-levels up to those of entries, in the rest, shape (N,)."""
+def _inside(column: Any, law: Any, parts: _Parts, numbers: Numbers, level: Numbers) -> Numbers:
+    """Returns the law's log-mass at log-levels up to those of entries, in the rest, shape (N,).
+
+    numbers: Those of the entries that are no spikes, NaN of the others.
+    """
     head = column.head(READ_BY, 0)
     if head.discrete:
-        numbers = np.arange(head.levels) if isinstance(head, Categorical) else _listed(column)
-        if len(numbers) <= LISTED:
-            logs = _logs(law, np.repeat(numbers[:, None], len(level), 1))
-            return np.asarray(np.where(logs <= level + SAME, np.exp(logs), 0.0).sum(0))
-    points, below = _points(column, law, parts.spikes)
+        every = np.arange(head.levels) if isinstance(head, Categorical) else _listed(column)
+        if len(every) <= LISTED:
+            logs = _logs(law, np.repeat(every[:, None], len(level), 1))
+            return _log(np.where(logs <= level + SAME, np.exp(logs), 0.0).sum(0))
+    points, below = _points(column, law, parts.spikes, numbers)
     for spike, mass in zip(parts.spikes, parts.masses, strict=True):
         below = below - mass * (points >= spike)
     below = np.clip(below / np.exp(parts.log_rest), 0.0, 1.0)
-    return _level_set(below, _logs(law, points) - parts.log_rest, level)
+    found = _log(_level_set(below, _logs(law, points) - parts.log_rest, level))
+    # What is at most as likely as an integer includes it, and as a real number what is next to it.
+    width = 1.0 if head.discrete else CLOSE * (points[-1] - points[0])
+    return np.maximum(found, level + np.log(width))
+
+
+def _log(mass: Numbers) -> Numbers:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(mass))
 
 
 def _listed(column: Any) -> NDArray[np.int64]:
@@ -194,18 +213,23 @@ def _listed(column: Any) -> NDArray[np.int64]:
     return np.arange(int(low) - column.optional, int(high) + 1)
 
 
-def _points(column: Numeric, law: Any, spikes: NDArray[np.float32]) -> tuple[Numbers, Numbers]:
-    """Returns points, ascending, no spikes among them, and the cdf there, both of shape (M, N)."""
+def _points(
+    column: Numeric, law: Any, spikes: NDArray[np.float32], numbers: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Returns points, ascending, no spikes among them, and the cdf there, both of shape (M, N).
+
+    numbers: Of entries, which are among the points.
+    """
     ends = torch.tensor([[FAR], [1 - FAR]]).expand(-1, *law.batch_shape)
     low, high = column.span
     if not np.isfinite(high - low):
         low, high = law.icdf(ends).double().numpy()
-    levels = 1 / (1 + np.exp(np.linspace(1, -1, MORE) * np.log(1 / FAR - 1)))
     even = np.linspace(0, 1, FIRST)[:, None] * np.ones(law.batch_shape)
-    points = _apart(low + (high - low) * even, column, spikes)
-    below = _below(law, points)
+    own = np.where(np.isfinite(numbers), numbers, (low + high) / 2)
+    points = np.sort(_apart(np.vstack([low + (high - low) * even, own]), column, spikes), 0)
+    below = np.maximum.accumulate(_below(law, points))
     for _ in range(LOOKS):
-        new = _apart(means.quantiles(points, below, levels), column, spikes)
+        new = _apart(means.quantiles(points, below, LEVELS), column, spikes)
         every, masses = np.concatenate([points, new]), np.concatenate([below, _below(law, new)])
         order = np.argsort(every, axis=0, kind="stable")
         points, below = (np.take_along_axis(found, order, 0) for found in (every, masses))

@@ -57,8 +57,8 @@ def read(y: Any, taken: list[str]) -> Frame:
 def _checked(y: Any) -> NDArray[Any]:
     if y is None:
         raise ValueError(
-            "y must hold the values to predict, but the target y is None; this model "
-            "requires y to be passed."
+            "this model requires y to be passed, but the target y is None; "
+            "NITSDensity learns without one."
         )
     array = np.asarray(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
     if array.ndim > 1 and array.shape[1] == 1:
