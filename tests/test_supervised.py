@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nits
 from nits import NITSClassifier, NITSRegressor
+from nits.cli.main import main
 
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": "a weight of two and a row twice are shuffled "
@@ -221,3 +222,47 @@ def test_other_mistakes_are_named(fitted: NITSRegressor, table: Any) -> None:
         classifier().fit(table[["a"]], ["u"] * 300)
     with pytest.raises(ValueError, match="coverage must lie between 0 and 1, but is 90"):
         fitted.predict_interval(table, coverage=90)
+
+
+def predicted(model: Any, table: Any, folder: Path, *options: str) -> Any:
+    """What `nits predict` writes."""
+    model.save(folder / "model.nits")
+    table.to_csv(folder / "table.csv", index=False)
+    paths = [str(folder / name) for name in ("model.nits", "table.csv", "out.csv")]
+    assert main(["predict", *paths[:2], "-o", paths[2], "--quiet", *options]) == 0
+    return pandas.read_csv(folder / "out.csv")
+
+
+def test_the_command_line_predicts_numbers(
+    fitted: NITSRegressor, table: Any, tmp_path: Path
+) -> None:
+    x = table[["a", "b"]]
+    found = predicted(fitted, x, tmp_path, "--levels", "0.1,0.9")
+    assert list(found.columns) == ["y", "y q0.1", "y q0.9"]
+    np.testing.assert_allclose(found["y"], fitted.predict(x), rtol=1e-4, atol=1e-4)
+    quantiles = fitted.predict_quantiles(x, [0.1, 0.9])
+    np.testing.assert_allclose(found[["y q0.1", "y q0.9"]], quantiles, rtol=1e-4, atol=1e-4)
+
+
+def test_the_command_line_predicts_classes(
+    table: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = table[["a", "b"]]
+    model = classifier(max_steps=5).fit(
+        x, pandas.Series(np.where(x["b"] == "u", "p", "q"), name="k")
+    )
+    found = predicted(model, x, tmp_path)
+    assert list(found.columns) == ["k", "P(k=p)", "P(k=q)"]
+    assert found["k"].tolist() == model.predict(x).tolist()
+    np.testing.assert_allclose(found[["P(k=p)", "P(k=q)"]], model.predict_proba(x), atol=1e-5)
+    assert main(["info", str(tmp_path / "model.nits")]) == 0
+    assert "given, continuous" in capsys.readouterr().out
+
+
+def test_the_command_line_needs_a_context(
+    table: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.to_csv(tmp_path / "table.csv", index=False)
+    nits.NITSDensity(max_steps=2).fit(table[["a"]]).save(tmp_path / "model.nits")
+    assert main(["predict", str(tmp_path / "model.nits"), str(tmp_path / "table.csv")]) == 2
+    assert "name them in nits fit --context." in capsys.readouterr().err

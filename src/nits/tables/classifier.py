@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from nits.tables import frames
+from nits.tables import classes
+from nits.tables.classes import Classes
 from nits.tables.columns.column import Numbers
-from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
 from nits.tables.supervised import Supervised
-
-Classes = NDArray[Any]
 
 
 class NITSClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]
@@ -40,17 +37,17 @@ class NITSClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NITSClassifier:
         """Learns the probabilities of classes given X; y may have several columns."""
         x, table = self._opened(X, y)
-        classes = [_classes(name, table) for name in table.columns]
+        found = [_classes(name, table) for name in table.columns]
         kinds = {**dict.fromkeys(table.columns, "categorical"), **self._kinds()}
         self._learn(x, table, kinds, sample_weight)
-        self.classes_ = classes[0] if len(classes) == 1 else classes
+        self.classes_ = found[0] if len(found) == 1 else found
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Returns the most probable class of each row of X, shape (N,), or (N, K) of K targets."""
         shares = self._probas(X)
         pairs = zip(self._each_classes(), shares, strict=True)
-        return self._stacked([classes[proba.argmax(1)] for classes, proba in pairs])
+        return self._stacked([levels[proba.argmax(1)] for levels, proba in pairs])
 
     def predict_proba(self, X: Any) -> Any:
         """Returns the probabilities of `classes_`, shape (N, C); a list of them of K targets."""
@@ -69,8 +66,8 @@ class NITSClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]
     def _probas(self, X: Any) -> list[Numbers]:
         laws = self._laws(X)
         return [
-            _probabilities(law, classes)
-            for law, classes in zip(laws, self._each_classes(), strict=True)
+            classes.probabilities(law, levels)
+            for law, levels in zip(laws, self._each_classes(), strict=True)
         ]
 
 
@@ -86,13 +83,3 @@ def _classes(name: str, table: Frame) -> Classes:
             f"{found[0]!r}."
         )
     return found
-
-
-def _probabilities(law: Conditional, classes: Classes) -> Numbers:
-    """Returns the probability of each class given each of N rows, shape (N, C)."""
-    coded = law.column.encode(frames.plain(classes))
-    numbers = torch.from_numpy(coded.numbers.astype(np.float32)).unsqueeze(1)
-    with torch.no_grad():
-        log_prob = law.law.log_prob(numbers.expand(-1, len(law))).double().numpy()
-    shares = np.exp(log_prob.T + coded.log_prob)
-    return np.asarray(shares / shares.sum(1, keepdims=True))

@@ -59,11 +59,11 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
         self.targets_ = list(table.columns)
         return x, table
 
-    def _learn(self, x: Frame, y: Frame, kinds: Mapping[str, str], sample_weight: Any) -> None:
+    def _learn(self, x: Frame, y: Frame, kinds: dict[str, str], sample_weight: Any) -> None:
         """Fits the density of the columns of y given those of X."""
         # Numbers are read as amounts, also where a model of them would set an index aside.
         amounts = [name for name, v in x.columns.items() if v.array.dtype.kind in "iuf"]
-        every: dict[str | int, str] = {**dict.fromkeys(amounts, "continuous"), **kinds}
+        every: Mapping[Any, str] = {**dict.fromkeys(amounts, "continuous"), **kinds}
         self.density_ = NITSDensity(
             context=list(x.columns),
             kinds=every,
@@ -74,7 +74,7 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
             verbose=self.verbose,
         ).fit(Frame({**x.columns, **y.columns}, "numpy"), sample_weight=sample_weight)
 
-    def _kinds(self) -> Mapping[str, str]:
+    def _kinds(self) -> dict[str, str]:
         """Returns the kinds of targets that the user has named."""
         if isinstance(self.kinds, str):
             return dict.fromkeys(self.targets_, self.kinds)

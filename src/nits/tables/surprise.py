@@ -199,7 +199,7 @@ def _inside(column: Any, law: Any, parts: _Parts, numbers: Numbers, level: Numbe
     found = _log(_level_set(below, _logs(law, points) - parts.log_rest, level))
     # What is at most as likely as an integer includes it, and as a real number what is next to it.
     width = 1.0 if head.discrete else CLOSE * (points[-1] - points[0])
-    return np.maximum(found, level + np.log(width))
+    return np.asarray(np.maximum(found, level + np.log(width)))
 
 
 def _log(mass: Numbers) -> Numbers:
