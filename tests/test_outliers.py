@@ -17,7 +17,7 @@ import nits
 from mixed_table import mixed, small
 from nits import NITSDensity
 from nits.cli.main import main
-from nits.heads import Categorical
+from nits.heads import Categorical, Continuous
 from nits.tables import frames, surprise
 from nits.tables.columns import build
 from nits.tables.columns.column import Column
@@ -172,6 +172,17 @@ def test_members_of_a_mixture_are_one_law(table: Any) -> None:
     model.model_ = nits.Mixture([model.model_, model.model_])
     both = model.outlier_scores(numbers, per_column=True)
     np.testing.assert_allclose(both, alone, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("guess", [False, True])
+def test_wide_tables_of_several_kinds_have_conditionals(guess: bool) -> None:
+    """Their last layer has few codes per column, and PNNs of several sizes side by side."""
+    heads = [Continuous(hidden=(4,)), Categorical(3), Categorical(3)] * 4
+    net = nits.NITS.mlp(heads, hidden=12, blocks=1, codes=5, guess=guess, generator=0).eval()
+    x = torch.randint(0, 3, (6, 12), generator=torch.Generator().manual_seed(0)).float()
+    with torch.no_grad():
+        each = [law.log_prob(x[:, i]) for i, law in enumerate(net.conditionals(x))]
+        torch.testing.assert_close(torch.stack(each, 1), net.log_prob_per_column(x))
 
 
 def test_columns_that_are_given_have_no_surprise(table: Any) -> None:
