@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from nits.pnn.binned import QuantizedPNN
     from nits.pnn.distributions import PNN
     from nits.pnn.plain import parameters as pnn_parameters
+    from nits.tables.classifier import NITSClassifier
     from nits.tables.estimator import NITSDensity
+    from nits.tables.regressor import NITSRegressor
     from nits.training.fit import fit
     from nits.training.history import History
     from nits.training.optimizers import AdamW, ScheduleFree
@@ -39,8 +41,10 @@ __all__ = [
     "Dequantized",
     "History",
     "Mixture",
+    "NITSClassifier",
     "NITSDensity",
     "NITSImages",
+    "NITSRegressor",
     "Plateau",
     "QuantizedPNN",
     "RandomRoles",
@@ -69,8 +73,10 @@ _PLACES = {
     "Dequantized": "images.dequantized",
     "History": "training.history",
     "Mixture": "model.mixture",
+    "NITSClassifier": "tables.classifier",
     "NITSDensity": "tables.estimator",
     "NITSImages": "images.estimator",
+    "NITSRegressor": "tables.regressor",
     "Plateau": "training.schedules",
     "QuantizedPNN": "pnn.binned",
     "RandomRoles": "model.random_roles",

@@ -52,6 +52,10 @@ def _restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> Any:
         from nits.images import persistence as images
 
         return images.restored(tensors, about)
+    if about.get("kind") in ("regressor", "classifier"):
+        from nits.tables import supervised_files
+
+        return supervised_files.restored(tensors, about)
     from nits.tables import persistence as tables
 
     return tables.restored(tensors, about)

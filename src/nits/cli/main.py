@@ -1,4 +1,4 @@
-"""The command line: nits fit, score, sample, info and plot.
+"""The command line: nits fit, score, sample, predict, outliers, info and plot.
 
 Data go to stdout, progress and errors to stderr.
 """
@@ -83,11 +83,15 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=_version())
     verbs = whole.add_subparsers(
-        dest="verb", required=True, metavar="fit | score | sample | info | plot"
+        dest="verb",
+        required=True,
+        metavar="fit | score | sample | predict | outliers | info | plot",
     )
     _fit(verbs.add_parser("fit", help="learn the density of a table or of images"))
     _score(verbs.add_parser("score", help="log-density of every row, or of every image"))
     _sample(verbs.add_parser("sample", help="draw new rows or images"))
+    _predict(verbs.add_parser("predict", help="what to expect of a row's modelled columns"))
+    _outliers(verbs.add_parser("outliers", help="how surprising every row is, and which entries"))
     info = verbs.add_parser("info", help="what a model file holds")
     info.add_argument("model")
     _plot(verbs.add_parser("plot", help="draw figures of a model beside its data"))
@@ -173,6 +177,25 @@ def _score(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--quiet", action="store_true")
 
 
+def _predict(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("model", help="one that was fitted with --context")
+    verb.add_argument("table", help="with the columns of that context")
+    verb.add_argument("-o", "--output", default="-", help="by default CSV on standard output")
+    verb.add_argument(
+        "--levels", type=_levels, default=[0.05, 0.5, 0.95], help="quantiles, such as 0.1,0.9"
+    )
+    verb.add_argument("--quiet", action="store_true")
+
+
+def _outliers(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("model")
+    verb.add_argument("table")
+    verb.add_argument("-o", "--output", default="-", help="by default CSV on standard output")
+    verb.add_argument("--top", type=_count, help="only so many rows, the most surprising first")
+    verb.add_argument("--per-column", action="store_true", help="write each entry's surprise, too")
+    verb.add_argument("--quiet", action="store_true")
+
+
 def _sample(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
     verb.add_argument("-n", "--rows", type=_count, required=True)
@@ -215,6 +238,10 @@ def _count(text: str) -> int:
 
 def _widths(text: str) -> tuple[int, ...]:
     return tuple(_count(part) for part in text.split(","))
+
+
+def _levels(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
 
 
 def _names(text: str) -> list[str]:

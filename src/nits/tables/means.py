@@ -59,7 +59,7 @@ def _zoomed(cdf: Cdf, low: Numbers, high: Numbers, column: Numeric) -> tuple[Num
     edges = low + (high - low) * np.linspace(0, 1, CELLS + 1)[:, None]
     below = np.maximum.accumulate(cdf(edges))
     for _ in range(LOOKS - 1):
-        new = _quantiles(edges, below)
+        new = quantiles(edges, below, (np.arange(CELLS) + 0.5) / CELLS)
         edges = np.concatenate([edges, new])
         order = np.argsort(edges, axis=0, kind="stable")
         below = np.take_along_axis(np.concatenate([below, cdf(new)]), order, 0)
@@ -69,9 +69,11 @@ def _zoomed(cdf: Cdf, low: Numbers, high: Numbers, column: Numeric) -> tuple[Num
     return (mass * values).sum(0), mass.sum(0)
 
 
-def _quantiles(edges: Numbers, below: Numbers) -> Numbers:
-    """Returns points at even levels of each row's mass, linear between edges, shape (CELLS, N)."""
-    share = (np.arange(CELLS) + 0.5) / CELLS
+def quantiles(edges: Numbers, below: Numbers, share: Numbers) -> Numbers:
+    """Returns points at levels of each row's mass, linear between edges, shape (levels, N).
+
+    share: The levels, as shares of the mass between the outermost edges.
+    """
     levels = below[0] + (below[-1] - below[0]) * share[:, None]
     sought = torch.searchsorted(
         torch.from_numpy(below.T.copy()), torch.from_numpy(levels.T.copy()), right=True

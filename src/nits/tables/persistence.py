@@ -34,13 +34,18 @@ MEMBERS = 1000
 
 def save(estimator: Any, path: str | Path) -> None:
     """Writes a fitted estimator, under a temporary name first."""
-    tensors = {f"model.{name}": t.contiguous() for name, t in estimator.model_.state_dict().items()}
+    storage.write(path, tensors(estimator), description(estimator))
+
+
+def tensors(estimator: Any) -> dict[str, Tensor]:
+    """Returns the weights, and the knots of what is read of the context."""
+    found = {f"model.{name}": t.contiguous() for name, t in estimator.model_.state_dict().items()}
     if estimator.context_reading_ is not None:
-        tensors["context.knots"] = estimator.context_reading_.knots.contiguous()
+        found["context.knots"] = estimator.context_reading_.knots.contiguous()
     if estimator.companion_ is not None:
         state = estimator.companion_.state_dict()
-        tensors |= {f"companion.{name}": t.contiguous() for name, t in state.items()}
-    storage.write(path, tensors, description(estimator))
+        found |= {f"companion.{name}": t.contiguous() for name, t in state.items()}
+    return found
 
 
 def description(estimator: Any) -> dict[str, Any]:
@@ -51,12 +56,12 @@ def description(estimator: Any) -> dict[str, Any]:
     pairs = zip(parts, estimator.members_, strict=True)
     return {
         "nits": nits.__version__,
-        "parameters": _parameters(estimator),
+        "parameters": _by_name(estimator),
         "schema": estimator.schema_.to_dict(),
         "context": estimator.context_schema_.to_dict(),
         "idle": estimator.idle_.to_dict(),
         "names": estimator.names_,
-        "features": _features(estimator),
+        "features": features(estimator),
         "model": {
             "order": list(estimator.order_ or parts[0].order.tolist()),
             "knots": [head.knots for head in estimator.sketch_.given],
@@ -72,17 +77,27 @@ def description(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _parameters(estimator: Any) -> dict[str, Any]:
+def _by_name(estimator: Any) -> dict[str, Any]:
     """Returns the parameters that JSON can hold; columns in them by name."""
     found = dict(estimator.get_params())
     del found["checkpoint"]  # a path of the machine that trained
     for key in ("kinds", "support"):
         if isinstance(found[key], Mapping):
             found[key] = schema.by_name(found[key], [*estimator.columns_])
+    return _held(found)
+
+
+def parameters(estimator: Any) -> dict[str, Any]:
+    """Returns the parameters that JSON can hold."""
+    return _held(estimator.get_params())
+
+
+def _held(found: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if _is_json(value)}
 
 
-def _features(estimator: Any) -> dict[str, Any]:
+def features(estimator: Any) -> dict[str, Any]:
+    """Returns what scikit-learn remembers of the columns."""
     names = getattr(estimator, "feature_names_in_", None)
     return {"count": int(estimator.n_features_in_), "names": None if names is None else list(names)}
 
@@ -111,12 +126,17 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     estimator.history_ = about["training"]
     estimator.held_out_ = about["held_out"]
     estimator.held_out_error_ = about.get("held_out_error")
-    estimator.n_features_in_ = about["features"]["count"]
-    if about["features"]["names"] is not None:
-        estimator.feature_names_in_ = np.array(about["features"]["names"], dtype=object)
+    restore_features(estimator, about["features"])
     _restore_model(estimator, tensors, about["model"])
     estimator.companion_ = _companion(_under("companion.", tensors), about.get("companion"))
     return estimator
+
+
+def restore_features(estimator: Any, about: dict[str, Any]) -> None:
+    """Sets what scikit-learn remembers of the columns: undoes `features`."""
+    estimator.n_features_in_ = about["count"]
+    if about["names"] is not None:
+        estimator.feature_names_in_ = np.array(about["names"], dtype=object)
 
 
 def _refuse_malformed(estimator: Any) -> None:

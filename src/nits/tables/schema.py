@@ -51,6 +51,16 @@ class Encoded:
         self.numbers[at], self.log_prob[at] = coded.numbers, coded.log_prob
         self.fixed[at], self.unseen[at] = coded.fixed, coded.unseen
 
+    def of(self, rows: slice, column: int) -> Coded:
+        """Returns some rows of a column."""
+        at = (rows, column)
+        return Coded(
+            self.numbers[at].astype(np.float64),
+            self.log_prob[at],
+            self.fixed[at],
+            self.unseen[at],
+        )
+
     def units(self, model: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns each entry's log-probability from that of the model, in the table's units."""
         return np.where(self.fixed, self.log_prob, model + self.log_prob)

@@ -38,7 +38,7 @@ def checked_frame(estimator: Any, X: Any, *, reset: bool) -> Frame:
 
 
 def _is_table(X: Any) -> bool:
-    return isinstance(X, str | Path | dict) or type(X).__module__.partition(".")[0] in (
+    return isinstance(X, str | Path | dict | Frame) or type(X).__module__.partition(".")[0] in (
         "pandas",
         "polars",
         "pyarrow",

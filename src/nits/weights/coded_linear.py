@@ -88,6 +88,17 @@ class CodedLinear(nn.Module):
         return self._columns(start, stop, codes[first * self.width : last * self.width])
 
     def _columns(self, start: int, stop: int, codes: Tensor) -> Tensor:
+        """Returns rows start … stop from the codes of their columns, those of one P at once."""
+        inner = [end for _, end in self.runs if start < end < stop]
+        sizes = [
+            (self.column_at[high] - self.column_at[low]) * self.width
+            for low, high in pairwise([start, *inner, stop])
+        ]
+        runs = zip(pairwise([start, *inner, stop]), codes.split(sizes), strict=True)
+        found = [self._alike(low, high, own) for (low, high), own in runs]
+        return found[0] if len(found) == 1 else torch.cat(found)
+
+    def _alike(self, start: int, stop: int, codes: Tensor) -> Tensor:
         """Returns rows start … stop, of columns of one P, from the codes of these columns."""
         count = self.column_at[stop] - self.column_at[start]
         V = self.weight[start:stop].view(count, -1, self.width)

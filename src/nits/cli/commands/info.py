@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from nits.cli.commands import images
+from nits.cli.models import load
 from nits.images.estimator import NITSImages
-from nits.persistence import load
 from nits.printable import printable
 from nits.tables import told
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from nits.cli import plots
 from nits.cli.commands import images
 from nits.cli.commands.score import arrow_types
+from nits.cli.models import load
 from nits.images.estimator import NITSImages
-from nits.persistence import load
 from nits.tables import files, orders, zones
 
 ROWS = 5000

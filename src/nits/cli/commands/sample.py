@@ -10,8 +10,8 @@ import pyarrow
 
 from nits.cli import outputs
 from nits.cli.commands import images
+from nits.cli.models import load
 from nits.images.estimator import NITSImages
-from nits.persistence import load
 from nits.tables import files
 from nits.training.progress import Counter
 

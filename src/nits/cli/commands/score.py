@@ -14,8 +14,8 @@ import pyarrow
 from nits.chunks import slices
 from nits.cli import outputs
 from nits.cli.commands import images
+from nits.cli.models import load
 from nits.images.estimator import NITSImages
-from nits.persistence import load
 from nits.tables import files
 from nits.tables.columns import Categories
 from nits.tables.csv_columns import Wanted

@@ -70,6 +70,7 @@ class Numeric(Column):
         n = len(plain)
         side = self.ruler.side(plain)
         numbers, exact = self.place(plain)
+        numbers = np.where(values.missing | broken, self._middle(), numbers)
         log_prob = np.full(n, np.log(self.unseen))
         unseen = values.missing | broken | ~exact
         body = (side == BODY) & ~unseen
@@ -84,6 +85,10 @@ class Numeric(Column):
         out = self.ruler.ruled_out(plain) & ~values.missing
         log_prob[out] = -np.inf
         return Coded(numbers, log_prob, ~body | out, unseen & ~out)
+
+    def _middle(self) -> float:
+        """Returns the number at the middle of the scale, which is read where there is no value."""
+        return float(self.place(self.ruler.body(self.ruler.scale.back(np.zeros(1))))[0][0])
 
     def _beyond(
         self, plain: NDArray[Any], at: Flags, side: int, unseen: Flags, log_prob: Numbers

@@ -74,7 +74,7 @@ class Ruler:
 
     def log_density(self, x: Numbers, side: int) -> Numbers:
         """Returns log-densities of values less the base that lie beyond an end."""
-        law, distance = self._law(side), self._distance(x, side)
+        law, distance = self.law(side), self.distance(x, side)
         with np.errstate(invalid="ignore"):
             found = law.log_density(distance) + self.scale.log_slope(x)
         return np.where(np.isfinite(found), found, -np.inf)
@@ -86,11 +86,11 @@ class Ruler:
         """
         whole = self.resolution.at(x) if width is None else np.full(len(x), width)
         half = whole / 2
-        near, far = (self._distance(x + sign * side * half, side) for sign in (-1, 1))
+        near, far = (self.distance(x + sign * side * half, side) for sign in (-1, 1))
         # A cell about the end of the scale has all that lies there.
         far = np.where(np.isnan(far), np.inf, far)
         with np.errstate(invalid="ignore"):
-            found = self._law(side).log_mass(np.maximum(near, 0.0), far)
+            found = self.law(side).log_mass(np.maximum(near, 0.0), far)
         # The ends of a cell as fine as floats are one number: its mass is density times width.
         found = np.where(near == far, self.log_density(x, side) + np.log(whole), found)
         return np.where(np.isnan(found), -np.inf, found)
@@ -98,14 +98,14 @@ class Ruler:
     def passed(self, x: Numbers, side: int, discrete: bool) -> Numbers:
         """Returns the share of a tail between its end and values less the base, cells included."""
         half = self.resolution.at(x) / 2 if discrete else 0.0
-        distance = np.clip(self._distance(x + half, side), 0.0, self._law(side).room)
-        law = self._law(side)
+        distance = np.clip(self.distance(x + half, side), 0.0, self.law(side).room)
+        law = self.law(side)
         found: Numbers = np.expm1(-law.rate * distance) / np.expm1(-law.rate * law.room)
         return found
 
     def drawn(self, side: int, u: Numbers) -> NDArray[Any]:
         """Returns recorded values beyond an end, at probabilities u of what lies there."""
-        law = self._law(side)
+        law = self.law(side)
         distance = -np.log1p(u * np.expm1(-law.rate * law.room)) / law.rate
         end = self.ends[0] if side == LOWER else self.ends[1]
         x = self.scale.back(end + side * distance)
@@ -137,10 +137,12 @@ class Ruler:
         last = math.inf if math.isinf(high) else (int(high) - int(grid.origin)) // step
         return grid.decode(_whole(k, first, last))
 
-    def _law(self, side: int) -> Tail:
+    def law(self, side: int) -> Tail:
+        """Returns the law of what lies beyond an end."""
         return self.lower if side == LOWER else self.upper
 
-    def _distance(self, x: Numbers, side: int) -> Numbers:
+    def distance(self, x: Numbers, side: int) -> Numbers:
+        """Returns how far values less the base lie beyond an end, in units of the scale."""
         u = self.scale.to(x)
         return self.ends[0] - u if side == LOWER else u - self.ends[1]
 

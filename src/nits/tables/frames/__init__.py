@@ -35,6 +35,8 @@ FAR_APART = 64
 
 def read(table: Any) -> Frame:
     """Returns the columns of a DataFrame, Arrow table, mapping, array, or the file at a path."""
+    if isinstance(table, Frame):
+        return table
     if isinstance(table, str | Path):
         from nits.tables import files
 

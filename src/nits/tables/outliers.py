@@ -1,0 +1,60 @@
+"""Outliers of a table: how surprising its rows are, and which entries, free of units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+
+from nits.chunks import slices
+from nits.tables import surprise
+from nits.tables.columns.column import Numbers
+from nits.tables.frames import Frame
+from nits.tables.schema import Encoded
+from nits.tables.validate import checked_frame
+
+if TYPE_CHECKING:
+    from nits.tables.estimator import NITSDensity
+
+AT_ONCE = 1024
+"""Rows whose level sets are measured together."""
+
+
+class Outliers:
+    """The methods of a model by which rows that stand out are found."""
+
+    def outlier_scores(self, X: Any, per_column: bool = False) -> Numbers:
+        """Returns how surprising each row is, shape (N,), or each entry, shape (N, D).
+
+        An entry's surprise is −log P(a value at most as likely | columns modelled before it) in
+        nats, equation (31), and a row's the sum of those. Unlike densities they have no unit: they
+        stay the same if a column goes from metres to millimetres. What `support` rules out is
+        infinitely surprising; columns of the context have no surprise.
+        """
+        check_is_fitted(self)
+        model = cast("NITSDensity", self)
+        frame = checked_frame(model, X, reset=False)
+        coded = model.schema_.encode(frame)
+        given = model._given(frame)
+        x = torch.from_numpy(coded.numbers)
+        found = np.empty(coded.numbers.shape)
+        for rows in slices(len(x), AT_ONCE):
+            with torch.no_grad():
+                laws = model.model_.conditionals(x[rows], model._context(given[rows]))
+            found[rows] = -_log_surprises(model, laws, coded, frame, rows)
+        found = found + 0.0  # no −0
+        return found if per_column else np.asarray(found.sum(1))
+
+
+def _log_surprises(
+    model: NITSDensity, laws: list[Any], coded: Encoded, frame: Frame, rows: slice
+) -> Numbers:
+    """Returns log p, equation (31), of some rows' entries, shape (n, D)."""
+    columns = enumerate(zip(model.schema_.columns, laws, strict=True))
+    parts = []
+    for i, (column, law) in columns:
+        values = frame.columns[column.name].take(rows)
+        parts.append(surprise.log_surprise(column, law, coded.of(rows, i), values))
+    return np.stack(parts, 1)
