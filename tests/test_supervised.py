@@ -108,6 +108,7 @@ def test_columns_are_found_by_name_and_holes_are_taken(fitted: NITSRegressor, ta
         fitted.predict(table[["b"]])
 
 
+@pytest.mark.filterwarnings("ignore:in training .x0. never had a missing value")
 def test_a_hole_where_there_was_none_does_not_depend_on_other_rows() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(100, 2))
