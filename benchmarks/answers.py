@@ -7,10 +7,10 @@
 
 Trials change one thing at a time and take the same steps; they look at validation rows only. One
 that has been measured is not measured again, so that they can be stopped and taken up. `power-half`
-trains a network for each seed, or reads the one that was kept, and scores the mean of what they say
-on all test rows; training goes on from a checkpoint if it was stopped. Networks may be trained one
-by one, in several processes, and then scored together. In both verbs each entry of a row is given
-or asked by the toss of a coin, with a fixed seed.
+trains a network for each seed, with roles by coins, or reads the one that was kept, and scores the
+mean of what they say on all test rows; training goes on from a checkpoint if it was stopped.
+Networks may be trained one by one, in several processes, and then scored together. In both verbs
+each entry of a row that is scored is given or asked by the toss of a coin, with a fixed seed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import torch
 from models.fitted import SCORED_AT_ONCE, Points, Values
 from models.ours import support
 from results import RESULTS, ROOT, Record, circumstances, write
+from role_draws import Coins, SomeCoins, coins, pairs
 from scores import nats, scaled
 from torch import Tensor
 
@@ -40,9 +41,6 @@ from nits.model.joint import NITS
 from nits.model.random_roles import Shares
 from nits.model.roles import optional
 from nits.weights import Guided, MaskedMLP
-
-COINS = 7
-"""Seed of the coins that say which entries are given."""
 
 ORDERS = [2, 3, 0, 5, 4, 1], [0, 4, 5, 1, 2, 3]
 """Of POWER's columns, by seed: those of the pair in benchmarks/README.md."""
@@ -73,21 +71,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """Of each data set; with `rows`, only so many of the training rows are learned from."""
 
 
-class Coins(Shares):
-    """Each entry is given by the toss of a coin, in place of a share that is uniform."""
-
-    def draw(self, rows: int, columns: int, source: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Returns which entries are given and which are hidden."""
-        _, hidden = super().draw(rows, columns, source)
-        some = torch.rand(rows, 1, generator=source) >= self.joint
-        given = (torch.rand(rows, columns, generator=source) < 0.5) & some
-        return given, hidden & ~given
-
-
 CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     BASE: lambda s: {},
     PLAIN: lambda s: {"plain": True},
     "given by coins": lambda s: {"shares": Coins()},
+    "half of the rows by coins": lambda s: {"shares": SomeCoins()},
     "half of the rows joint": lambda s: {"shares": Shares(joint=0.5)},
     "no rows joint": lambda s: {"shares": Shares(joint=0.0)},
     "nothing absent": lambda s: {"shares": Shares(absent=0.0)},
@@ -96,6 +84,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "twice the width": lambda s: {"hidden": 2 * s["hidden"]},
     "half the width": lambda s: {"hidden": s["hidden"] // 2},
     "twice the steps": lambda s: {"times": 2},
+    "a straight-line guess, twice the steps": lambda s: {"guess": True, "times": 2},
 }
 """What is changed in the settings, given those."""
 
@@ -130,18 +119,6 @@ def recipe(settings: dict[str, Any]) -> nits.Recipe:
         optimizer=nits.ScheduleFree(),
         patience=10**9,
     )
-
-
-def coins(rows: int, columns: int) -> Tensor:
-    """Returns which entries are given."""
-    source = torch.Generator().manual_seed(COINS)
-    return torch.rand(rows, columns, generator=source) < 0.5
-
-
-def pairs(rows: int, columns: int) -> Tensor:
-    """Returns two columns of each row that are asked with nothing given, at random."""
-    source = torch.Generator().manual_seed(COINS)
-    return torch.rand(rows, columns, generator=source).argsort(1) < 2
 
 
 def answered(model: Density, rows: Points) -> dict[str, Values]:
@@ -245,7 +222,7 @@ def kept(split: Split, settings: dict[str, Any], minutes: float, seed: int) -> D
     path.parent.mkdir(exist_ok=True)
     place = path.with_suffix(".checkpoint")
     order = ORDERS[seed % len(ORDERS)]
-    model = network(split.train, {**settings, "order": order}, seed)
+    model = network(split.train, {**settings, "order": order, "shares": Coins()}, seed)
     history = nits.fit(
         model,
         split.train,

@@ -72,6 +72,9 @@ def test_coins_give_half_of_the_entries() -> None:
     assert float(given.float().mean()) == pytest.approx(0.5, abs=0.02)
     assert torch.equal(given, answers.coins(4000, 5))
     assert (answers.pairs(50, 5).sum(1) == 2).all()
+    drawn, hidden = answers.Coins(joint=0.2).draw(4000, 5, torch.Generator().manual_seed(0))
+    assert float(drawn.float().mean()) == pytest.approx(0.4, abs=0.02)
+    assert not (drawn & hidden).any()
 
 
 def test_the_page_runs() -> None:
