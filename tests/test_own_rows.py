@@ -75,7 +75,7 @@ def test_cells_as_fine_as_floats_beyond_the_ends_have_a_probability() -> None:
     law = column.log_beyond(column.ruler.numbers(far), UPPER)
     assert np.isfinite(law).all()
     density = column.ruler.log_density(far, UPPER) + np.log(column.ruler.resolution.at(far))
-    np.testing.assert_allclose(law, density, atol=0.7)
+    np.testing.assert_allclose(law, density)
 
 
 def test_empty_columns_of_times_are_sampled(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ from nits.tables.evidence.tails import Tail
 
 Limit = int | float
 
+FINE = 1e-10
+"""Width of a cell, as a share of the value, below which rounding spoils its mass."""
+
 
 @dataclass(frozen=True)
 class Ruler:
@@ -91,8 +94,10 @@ class Ruler:
         far = np.where(np.isnan(far), np.inf, far)
         with np.errstate(invalid="ignore"):
             found = self.law(side).log_mass(np.maximum(near, 0.0), far)
-        # The ends of a cell as fine as floats are one number: its mass is density times width.
-        found = np.where(near == far, self.log_density(x, side) + np.log(whole), found)
+        # The ends of a cell as fine as floats are hardly two: its mass is density times width.
+        density = self.log_density(x, side)
+        fine = ((near == far) | (whole < FINE * np.abs(x))) & np.isfinite(density)
+        found = np.where(fine, density + np.log(whole), found)
         return np.where(np.isnan(found), -np.inf, found)
 
     def passed(self, x: Numbers, side: int, discrete: bool) -> Numbers:

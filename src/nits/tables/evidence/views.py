@@ -118,7 +118,8 @@ class Cells:
         found = np.empty(len(at))
         found[wide] = model.log_mass(a[wide], b[wide])
         a, b = a[~wide], b[~wide]
-        found[~wide] = model.log_density((a + b) / 2) + np.log(b - a)
+        with np.errstate(divide="ignore"):  # a cell that floats cannot tell apart has no mass
+            found[~wide] = model.log_density((a + b) / 2) + np.log(b - a)
         return found
 
 
