@@ -13,10 +13,10 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow attack mutate lint bench rivals tables rescore docs clean
+.PHONY: help demo test slow attack sanitize mutate lint bench rivals tables rescore docs clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## fit a density to the bundled household power data; picture in out/
 	$(BIN)/python examples/demo.py
@@ -29,6 +29,13 @@ slow: $(READY)  ## run the slow tests: full figures, compiled kernels, kill and 
 
 attack: $(READY)  ## an hour of hostile tables and values; MINUTES=5 for less
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m campaign --minutes $(or $(MINUTES),60)
+
+sanitize:  ## run the C++ kernels with hostile weights under AddressSanitizer and UBSan
+	@mkdir -p build
+	$(CXX) -std=c++17 -O1 -g -march=native -fno-math-errno -fno-trapping-math -Wno-psabi -fopenmp \
+		-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+		-I src/nits/kernels/native tests/sanitize/hostile.cpp -o build/sanitize
+	ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=3 build/sanitize
 
 mutate: $(READY)  ## break the code in known ways and show the test that notices; MUTATIONS="02 11" for some
 	$(BIN)/python tests/mutate.py $(MUTATIONS)

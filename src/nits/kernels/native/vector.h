@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #if defined(__SSE__)
 #include <immintrin.h>
@@ -50,6 +51,7 @@ struct Lanes {
     static constexpr int count = 64 / sizeof(T);
     typedef T V __attribute__((vector_size(64)));
     typedef typename Bits<T>::Int I __attribute__((vector_size(64)));
+    typedef std::make_unsigned_t<typename Bits<T>::Int> U __attribute__((vector_size(64)));
 };
 
 template <class T>
@@ -57,6 +59,10 @@ using V = typename Lanes<T>::V;
 
 template <class T>
 using I = typename Lanes<T>::I;
+
+// For arithmetic on the bits of numbers, which may overflow where the result is not used.
+template <class T>
+using U = typename Lanes<T>::U;
 
 template <class T>
 inline V<T> broadcast(T value) {
@@ -147,7 +153,7 @@ inline V<T> exp_normal(V<T> x) {
         1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
     V<T> sum = broadcast<T>(T(inverse_factorial[B::exp_terms]));
     for (int k = B::exp_terms - 1; k >= 0; --k) sum = sum * r + T(inverse_factorial[k]);
-    I<T> power = ((I<T>)shifted + B::bias) << B::mantissa;
+    U<T> power = ((U<T>)shifted + B::bias) << B::mantissa;
     return sum * (V<T>)power;
 }
 
@@ -162,10 +168,10 @@ template <class T>
 inline V<T> log(V<T> x) {
     using B = Bits<T>;
     using Int = typename B::Int;
-    I<T> bits = (I<T>)x;
-    I<T> half = (I<T>)broadcast<T>(T(0.70710678118654752));
-    I<T> exponent = (bits - half) >> B::mantissa;
-    V<T> m = (V<T>)(bits - (exponent << B::mantissa));
+    U<T> bits = (U<T>)x;
+    U<T> half = (U<T>)broadcast<T>(T(0.70710678118654752));
+    I<T> exponent = (I<T>)(bits - half) >> B::mantissa;
+    V<T> m = (V<T>)(bits - ((U<T>)exponent << B::mantissa));
     V<T> e = __builtin_convertvector(exponent, V<T>);
     V<T> s = (m - T(1)) / (m + T(1)), square = s * s;
     V<T> sum = broadcast<T>(T(1.0 / (2 * B::log_terms + 1)));
@@ -192,7 +198,7 @@ inline V<T> log1p(V<T> x) {
 // 1 / √x for x ≥ 1, by Newton's method from an estimate that halves the exponent.
 template <class T>
 inline V<T> rsqrt(V<T> x) {
-    V<T> y = (V<T>)(Bits<T>::rsqrt - ((I<T>)x >> 1)), half = x * T(0.5);
+    V<T> y = (V<T>)(Bits<T>::rsqrt - (U<T>)((I<T>)x >> 1)), half = x * T(0.5);
     for (int k = 0; k < Bits<T>::rsqrt_steps; ++k) y = y * (T(1.5) - half * y * y);
     return y;
 }

@@ -1,0 +1,184 @@
+"""Commands that a signal or a full disk ends, in fresh processes, at moments by a seed.
+
+After a signal nothing half-written may lie under a final name, after the next run of the same
+command nothing else may be left, and a fit with a checkpoint must end with the bits of one that
+nobody disturbed. If a write fails, what was there before must be there still, and the error must be
+one line.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+import torch
+from pyarrow import csv, parquet
+
+import nits
+from mixed_table import mixed
+
+ROWS, DRAWN, SECONDS = 300, 200_000, 120
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+FIT = ["--members", "7", "--max-steps", "150", "--quiet"]
+
+VERBS = {
+    "fit": ["fit", "t.csv", "-o", "out.nits", *FIT, "--checkpoint", "kept"],
+    "fit, no checkpoint": ["fit", "t.csv", "-o", "out.nits", *FIT],
+    "score": ["score", "m.nits", "many.csv", "-o", "out.csv", "--quiet"],
+    "sample csv": ["sample", "m.nits", "-n", str(DRAWN), "-o", "out.csv", "--seed", "1", "--quiet"],
+    "sample parquet": [
+        "sample", "m.nits", "-n", str(DRAWN), "-o", "out.parquet", "--seed", "1", "--quiet",
+    ],
+}  # fmt: skip
+
+
+@cache
+def folder() -> Path:
+    """Returns a folder with tables, a model, and what each command writes if it is left alone."""
+    place = Path(tempfile.mkdtemp(prefix="nits-campaign-"))
+    table = mixed(ROWS)[["size", "count"]]
+    table.to_csv(place / "t.csv", index=False)
+    mixed(DRAWN)[["size", "count"]].to_csv(place / "many.csv", index=False)
+    _run(place, ["fit", "t.csv", "-o", "m.nits", "--max-steps", "5", "--quiet"])
+    for name, argv in VERBS.items():
+        before = set(place.iterdir())
+        done = _run(place, argv)
+        if done.returncode:
+            raise RuntimeError(f"{name}: {done.stderr}")
+        (place / name).mkdir()
+        for path in set(place.iterdir()) - before - {place / name}:
+            path.rename(place / name / path.name)
+    return place
+
+
+def _command(argv: list[str]) -> list[str]:
+    return [sys.executable, "-m", "nits", *argv]
+
+
+def _run(place: Path, argv: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        _command(argv), cwd=place, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+
+
+def signalled(seed: int) -> str | None:
+    """Ends a command by a signal, and runs it again; returns what went wrong."""
+    chance = random.Random(seed)
+    verb, number = chance.choice(sorted(VERBS)), chance.choice(SIGNALS)
+    with tempfile.TemporaryDirectory() as name:
+        place, old = _copy(Path(name), verb, chance)
+        error = _interrupted(place, VERBS[verb], number, chance.expovariate(0.5))
+        wrong = _torn(place, verb, old) or _complaint(error)
+        if wrong is None:
+            done = _run(place, VERBS[verb])
+            wrong = _complaint(done.stderr) or (done.stderr if done.returncode else None)
+            wrong = wrong or _different(place, verb) or _left(place)
+        return wrong and f"{verb}, {number.name}: {wrong}"
+
+
+def starved(seed: int) -> str | None:
+    """Runs a command that may write only so many bytes to a file; returns what went wrong."""
+    chance = random.Random(seed)
+    verb = chance.choice(sorted(VERBS))
+    most = int(10 ** chance.uniform(0, 6.5))
+    with tempfile.TemporaryDirectory() as name:
+        place, old = _copy(Path(name), verb, chance)
+        inputs = {path.name: path.read_bytes() for path in place.iterdir() if path.is_file()}
+        done = subprocess.run(
+            _command(VERBS[verb]), cwd=place, capture_output=True, text=True, timeout=SECONDS,
+            check=False, preexec_fn=lambda: _limit(most),
+        )  # fmt: skip
+        wrong = _torn(place, verb, old) or _complaint(done.stderr)
+        for each in ("t.csv", "many.csv", "m.nits"):
+            if (place / each).read_bytes() != inputs[each]:
+                wrong = f"{each} was changed"
+        if done.returncode and done.stderr.count("error:") != 1:
+            wrong = wrong or f"no error of one line, but {done.stderr!r}"
+        if not done.returncode:
+            wrong = wrong or _different(place, verb)
+        return wrong and f"{verb}, {most} bytes: {wrong}"
+
+
+def _limit(most: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def _copy(place: Path, verb: str, chance: random.Random) -> tuple[Path, bytes | None]:
+    """Returns a folder with the inputs, and what the output's name had before, if anything."""
+    for name in ("t.csv", "many.csv", "m.nits"):
+        os.link(folder() / name, place / name)
+    if chance.random() < 0.5:
+        return place, None
+    _output(place, verb).write_bytes(b"old")
+    return place, b"old"
+
+
+def _output(place: Path, verb: str) -> Path:
+    argv = VERBS[verb]
+    return place / argv[argv.index("-o") + 1]
+
+
+def _interrupted(place: Path, argv: list[str], number: signal.Signals, delay: float) -> str:
+    """Starts a command, sends a signal some time after torch is loaded, and returns its errors."""
+    process = subprocess.Popen(
+        _command(argv), cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    maps, deadline = Path(f"/proc/{process.pid}/maps"), time.monotonic() + SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        if "libtorch" in maps.read_text():
+            break
+        time.sleep(0.02)
+    time.sleep(delay)
+    process.send_signal(number)
+    return process.communicate(timeout=SECONDS)[1]
+
+
+def _complaint(error: str) -> str | None:
+    marks = ("Traceback", "Exception ignored")
+    return error if any(mark in error for mark in marks) else None
+
+
+def _torn(place: Path, verb: str, old: bytes | None) -> str | None:
+    """Returns whether the output is neither what it was nor whole."""
+    output = _output(place, verb)
+    if not output.exists():
+        return None if old is None else "what was there is gone"
+    if output.read_bytes() == old:
+        return None
+    try:
+        if output.suffix == ".nits":
+            nits.load(output)
+        else:
+            read = parquet.read_table if output.suffix == ".parquet" else csv.read_csv
+            if read(output).num_rows != DRAWN:
+                return "the output has too few rows"
+    except Exception as error:
+        return f"the output is torn: {error}"
+    return None
+
+
+def _different(place: Path, verb: str) -> str | None:
+    """Returns whether an output differs from that of the same command if it is left alone."""
+    pair = _output(place, verb), _output(folder() / verb, verb)
+    if pair[0].suffix != ".nits":
+        return None if pair[0].read_bytes() == pair[1].read_bytes() else "another output"
+    states = [nits.load(path).model_.state_dict() for path in pair]
+    same = states[0].keys() == states[1].keys() and all(
+        torch.equal(states[0][name], states[1][name]) for name in states[0]
+    )
+    return None if same else "another model"
+
+
+def _left(place: Path) -> str | None:
+    """Returns what is left of a run, besides inputs, outputs and the checkpoint."""
+    parts = [str(path) for path in place.rglob(".*.part")]
+    rescued = [str(path) for path in place.rglob("rescued-*")]
+    return f"left behind: {parts + rescued}" if parts or rescued else None
