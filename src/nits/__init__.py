@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nits.pnn.distributions import PNN
     from nits.pnn.plain import parameters as pnn_parameters
     from nits.tables.estimator import NITSDensity
+    from nits.tables.questions.conditions import missing
     from nits.training.fit import fit
     from nits.training.history import History
     from nits.training.optimizers import AdamW, ScheduleFree
@@ -48,6 +49,7 @@ __all__ = [
     "heads",
     "images",
     "load",
+    "missing",
     "pnn_parameters",
     "save",
     "weights",
@@ -72,6 +74,7 @@ _PLACES = {
     "Whitened": "model.whitened",
     "fit": "training.fit",
     "load": "persistence",
+    "missing": "tables.questions.conditions",
     "save": "persistence",
     "pnn_parameters": "pnn.plain",
 }

@@ -19,6 +19,7 @@ from nits.chunks import slices
 from nits.model.blocks import groups
 from nits.model.reading import Reading
 from nits.tables import defaults, members, orders, room, sampling, schema, told
+from nits.tables.answers import Answers
 from nits.tables.frames import Frame
 from nits.tables.networks import Sketch
 from nits.tables.predictions import Predictions
@@ -32,7 +33,7 @@ READ_BY = (1,)
 """The PNN of a column that is given, of which only the features are read."""
 
 
-class NITSDensity(Predictions, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class NITSDensity(Answers, Predictions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The exact joint density of a table's columns, or of some of them given the others.
 
     What each column is, its scale, limits and tails are decided by the likelihood of held-out
