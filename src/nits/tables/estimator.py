@@ -233,11 +233,13 @@ class NITSDensity(Answers, Predictions, DensityMixin, BaseEstimator):  # type: i
     ) -> Any:
         """Draws rows, as a table of the type that the model was fitted on, with holes as it had.
 
-        given: Values of leading columns, {name: value}; or, for a model with a context, a table
-            of the context's columns, for each row of which n_samples rows are drawn.
+        given: What is known of some columns, {name: value}, as in `given`; or, for a model with a
+            context, a table of the context's columns, for each row of which n_samples are drawn.
         complete: Whether each value is drawn given that it is not missing, so there are no holes.
         """
         check_is_fitted(self)
+        if given is not None and not sampling.comes_first(self, given):
+            return self._under(given, complete).sample(n_samples, random_state)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         return sampling.drawn(self, n_samples, seed, given, complete)
 

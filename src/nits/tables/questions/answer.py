@@ -97,7 +97,7 @@ class Answer:
 
     def _walked(self, query: Query) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
-            cloud = walked(self.estimator.model_, query, self.seed, self.particles)
+            cloud = walked(self.estimator.model_, query, self.seed, total=self.particles)
         return cloud.log_evidence(), cloud.ess()
 
     def _refuse_context(self, told: Conditions) -> None:
@@ -146,7 +146,15 @@ class Answer:
         density = self.estimator.model_
         every = [member.order.tolist() for _, member in members(density)]
         ahead = all(self.query.last(order) <= order.index(i) for order in every)
+        to = i if ahead else None
         with torch.no_grad():
-            cloud = walked(density, self.query, self.seed, self.particles, i if ahead else None)
+            cloud = walked(
+                density,
+                self.query,
+                self.seed,
+                total=self.particles,
+                column=to,
+                drawing=not ahead,
+            )
             kind = Ahead if ahead else Behind
             return kind(self, self.query.laws[i].column, cloud, i)

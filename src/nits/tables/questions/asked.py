@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,20 +11,20 @@ import torch
 from nits.tables.columns import Column
 from nits.tables.frames import Frame, Values
 from nits.tables.questions import conditions, parser
-from nits.tables.questions.conditions import Condition, Conditions, Missing, Value
+from nits.tables.questions.conditions import Condition, Conditions, Missing, Told, Value
 from nits.tables.questions.cuts import One, coded
 from nits.tables.questions.events import Event, event
-from nits.tables.questions.laws import Law
 from nits.tables.questions.particles import Query
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
 
 
-def gathered(estimator: NITSDensity, given: Mapping[str | int, Any] | str | None) -> Conditions:
-    """Returns conditions by column; columns that are set aside cannot have any."""
-    names = estimator.columns_
-    found = conditions.gathered(given, names, parser.parse)
+def gathered(estimator: NITSDensity, given: Told | str | None) -> Conditions:
+    """Returns conditions by column, or from a text; columns set aside cannot have any."""
+    told = parser.parse(given) if isinstance(given, str) else given
+    names = [*estimator.names_, *estimator.context_schema_.names]
+    found = conditions.gathered(told, names)
     for name in found:
         if name in estimator.idle_.columns:
             reason = estimator.idle_.columns[name][0].reason
@@ -39,16 +38,7 @@ def gathered(estimator: NITSDensity, given: Mapping[str | int, Any] | str | None
 def query(estimator: NITSDensity, given: Conditions, rows: int = 1) -> Query:
     """Returns the question in which conditions are given, the same for all rows."""
     columns = estimator.schema_.columns
-    shape = (rows, len(columns))
-    found = Query(
-        tuple(Law(column) for column in columns),
-        torch.zeros(shape, dtype=torch.bool),
-        torch.full(shape, torch.nan, dtype=estimator.model_.like.dtype),
-        torch.zeros(shape, dtype=torch.float64),
-        torch.zeros(shape, dtype=torch.bool),
-        {},
-        _context(estimator, given, rows),
-    )
+    found = Query.empty(columns, rows, estimator.model_.like)
     events: dict[int, Event] = {}
     for i, column in enumerate(columns):
         told = given.get(column.name, [])
@@ -56,7 +46,7 @@ def query(estimator: NITSDensity, given: Conditions, rows: int = 1) -> Query:
             _put(found, i, single(column, told[0]))
         elif told:
             events[i] = event(column, told)
-    return replace(found, events=events)
+    return replace(found, events=events, context=_context(estimator, given, rows))
 
 
 def single(column: Column, told: Value | Missing) -> One:

@@ -84,21 +84,29 @@ def members(density: Density) -> list[tuple[float, Density]]:
     ]
 
 
-def walked(
-    density: Density, query: Query, seed: int, total: int = PARTICLES, column: int | None = None
+def walked(  # noqa: PLR0913 - each has its line
+    density: Density,
+    query: Query,
+    seed: int,
+    *,
+    total: int = PARTICLES,
+    batches: int = BATCHES,
+    column: int | None = None,
+    drawing: bool = False,
 ) -> Cloud:
     """Returns particles that have passed all conditions.
 
-    total: How many particles there are for each row.
+    total: How many particles there are for each row, in how many batches.
     column: One that all particles shall have come to, or passed.
+    drawing: Whether the draws are wanted, so that one particle is not enough.
     """
     every = members(density)
-    exact = all(deterministic(query, member, column) for _, member in every)
+    exact = not drawing and all(deterministic(query, member, column) for _, member in every)
     shares = allotted(every, query) if len(every) > 1 and not exact else [1.0] * len(every)
     walks = []
     for k, (_, member) in enumerate(every):
-        size = max(1, round(total / BATCHES * shares[k]))
-        shape = Shape(query.rows, 1, 1) if exact else Shape(query.rows, BATCHES, size)
+        size = max(1, round(total / batches * shares[k]))
+        shape = Shape(query.rows, 1, 1) if exact else Shape(query.rows, batches, size)
         walk = Walk(member, query, shape, torch.Generator().manual_seed(another(seed, k)))
         rank = 0 if column is None else walk.order.index(column)
         walks.append(walk.to(max(query.last(walk.order), rank)))

@@ -126,20 +126,22 @@ def _none(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 
 
-def gathered(
-    given: Mapping[str | int, Any] | str | None, names: list[str], parse: Any
-) -> Conditions:
-    """Returns conditions by column from a mapping, or from a text that `parse` reads.
+Told = Mapping[str | int, Any] | Iterable[tuple[str, Condition]]
+"""Conditions by column, or pairs of a column and a condition."""
+
+
+def gathered(given: Told | None, names: list[str]) -> Conditions:
+    """Returns conditions by column.
 
     names: The columns that there are; a key is a name or a position.
     """
-    pairs: Iterable[tuple[Any, Condition]]
     if given is None:
         return {}
-    if isinstance(given, str):
-        pairs = parse(given)
-    else:
-        pairs = [(key, condition(str(key), value)) for key, value in given.items()]
+    pairs: Iterable[tuple[Any, Condition]] = (
+        ((key, condition(str(key), value)) for key, value in given.items())
+        if isinstance(given, Mapping)
+        else given
+    )
     found: Conditions = {}
     for key, one in pairs:
         name = names[orders.position(key, names)]

@@ -10,7 +10,7 @@ the weights have become uneven.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from nits.model.density import Density
 from nits.model.steps import Steps
+from nits.tables.columns import Column
 from nits.tables.questions.events import Event
 from nits.tables.questions.laws import Drawn, Law
 
@@ -47,6 +48,19 @@ class Query:
     fixed: Tensor
     events: Mapping[int, Event]
     context: Tensor | None = None
+
+    @classmethod
+    def empty(cls, columns: Sequence[Column], rows: int, like: Tensor) -> Query:
+        """Returns the question in which nothing is given."""
+        shape = (rows, len(columns))
+        return cls(
+            tuple(Law(column) for column in columns),
+            torch.zeros(shape, dtype=torch.bool),
+            torch.full(shape, torch.nan, dtype=like.dtype),
+            torch.zeros(shape, dtype=torch.float64),
+            torch.zeros(shape, dtype=torch.bool),
+            {},
+        )
 
     @property
     def rows(self) -> int:

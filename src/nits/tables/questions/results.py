@@ -63,6 +63,9 @@ class Found(np.ndarray):  # type: ignore[type-arg]
         error = np.array2string(np.asarray(self.error), precision=2, separator=", ")
         return f"{plain} ± {error} (effective sample size {np.min(self.ess):.0f})"
 
+    def __str__(self) -> str:
+        return repr(self)
+
 
 class Probabilities(dict[Any, float]):
     """The probability of each category.

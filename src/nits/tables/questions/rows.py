@@ -51,7 +51,7 @@ def _some(estimator: NITSDensity, query: Query, n: int, seed: int) -> Drawn:
         walks = _plain(every, query, n, source)
     else:
         total = max(SPARE * n, FEWEST)
-        cloud = walked(estimator.model_, query, seed, total)
+        cloud = walked(estimator.model_, query, seed, total=total, drawing=True)
         log_weights = cloud.log_weights().flatten()
         if bool((log_weights == -torch.inf).all()):
             raise ValueError(
