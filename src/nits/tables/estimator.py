@@ -106,6 +106,8 @@ class NITSDensity(Answers, Predictions, DensityMixin, BaseEstimator):  # type: i
         """Learns the density of the rows of X: a DataFrame, Arrow table, array, or file's path."""
         if self.members is not None:
             checks.positive("members", self.members)
+        if y is not None:
+            told_of("y is not modelled and has no influence here; make it a column of X.")
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

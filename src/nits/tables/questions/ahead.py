@@ -10,19 +10,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nits.tables import means
 from nits.tables.columns import Column
-from nits.tables.columns.numeric import Numeric
 from nits.tables.conditional import Conditional
+from nits.tables.questions.behind import Behind
 from nits.tables.questions.cloud import Cloud, mean_ratio
 from nits.tables.questions.marginals import Marginal, Pooled
 from nits.tables.questions.results import Estimate, Found
-from nits.tables.questions.single import Numbers, OneColumn, as_values, half, in_seconds
+from nits.tables.questions.single import Numbers, OneColumn, half
 
 if TYPE_CHECKING:
     from nits.tables.questions.answer import Answer
 
-CANDIDATES = 513
+CANDIDATES = 257
 """Draws among which the mode is sought, and by which the entropy is found."""
 
 
@@ -31,6 +30,7 @@ class Ahead(OneColumn):
 
     def __init__(self, answer: Answer, column: Column, cloud: Cloud, i: int) -> None:
         super().__init__(answer, column, cloud)
+        self.i = i
         self.marginal = Marginal(cloud, i)
         self.law = Pooled(self.marginal)
         evidence = self.marginal.evidence
@@ -38,40 +38,38 @@ class Ahead(OneColumn):
 
     def quantiles(self, levels: Numbers) -> Found:
         """Returns quantiles of the mean distribution; errors are those of its levels, as values."""
-        both = Conditional(self.column, self.law)
-        found = both.quantiles(levels)[0]
+        with torch.no_grad():
+            found = Conditional(self.column, self.law).quantiles(levels)[0]
         if self.cloud.exact or self.unordered:
             return Found.of(found, np.zeros(len(levels)), self.ess)
         # The cdf at the quantiles in each batch tells how uncertain their levels are.
-        numbers = self._numbers(levels).repeat_interleave(self.law.batches, 1)
+        numbers = self._numbers(levels).repeat_interleave(self.marginal.batches, 1)
         each = self.marginal.cdf(numbers).double() * self.batches
         spread = mean_ratio(each, self.batches.expand(each.shape))[1].numpy()
-        ends = [both.quantiles(np.clip(levels + s * spread, 0.0, 1.0))[0] for s in (-1, 1)]
+        ends = [self._decoded(np.clip(levels + s * spread, 0, 1)) for s in (-1, 1)]
         return Found.of(found, half(*ends), self.ess)
 
     def _numbers(self, levels: Numbers) -> Tensor:
         u = torch.from_numpy(levels).to(self.answer.estimator.model_.like).unsqueeze(1)
-        return self.law.icdf(u.clamp(1e-6, 1 - 1e-6))
+        with torch.no_grad():
+            return self.law.icdf(u.clamp(1e-6, 1 - 1e-6))
+
+    def _decoded(self, levels: Numbers) -> NDArray[Any]:
+        x = self.law._of_draws(torch.from_numpy(levels).unsqueeze(1))[:, 0]
+        return self.column.decode(x.double().numpy(), np.random.default_rng(0)).array
 
     def mean(self) -> Estimate:
-        """Returns the mean of the batches' means."""
+        """Returns the mean: a quadrature where it is exact, else that of the particles' draws."""
         self.refuse_no_mean()
-        column = self.column
-        each = Conditional(column, self.marginal)
-        if isinstance(column, Numeric):
-            x = means.mean(column, each._model_cdf, len(each))
-        else:
-            x = each.mean()
-        found, error = mean_ratio(torch.from_numpy(x) * self.batches, self.batches)
-        mean = as_values(column, found.numpy())[0]
-        return Estimate(mean, in_seconds(column, float(error)), self.ess)
+        if self.cloud.exact:
+            return Estimate(Conditional(self.column, self.law).mean()[0], 0.0, self.ess)
+        return Behind(self.answer, self.column, self.cloud, self.i).mean()
 
     def masses(self, numbers: Numbers) -> Tensor:
         """Returns the mean of the conditionals' probabilities in each batch."""
-        x = torch.from_numpy(numbers).to(self.answer.estimator.model_.like).unsqueeze(1)
+        x = torch.from_numpy(numbers).to(self.answer.estimator.model_.like)
         with torch.no_grad():
-            found = self.marginal.prob(x.repeat_interleave(self.law.batches, 1))
-        return found.double() * self.batches
+            return self.marginal.masses(x) * self.batches
 
     def densest(self) -> Any:
         """Returns the draw of greatest density."""
@@ -92,9 +90,9 @@ class Ahead(OneColumn):
         x = x[(x > low) & (x <= high)]
         values = self.column.decode(x.double().numpy(), np.random.default_rng(0))
         code = self.column.encode(values)
-        mass = self.masses(code.numbers).sum(1) / self.batches.sum()
-        with np.errstate(divide="ignore"):
-            log_prob = np.log(mass.numpy()) + code.log_prob
+        with torch.no_grad(), np.errstate(divide="ignore"):
+            density = self.marginal.prob(torch.from_numpy(code.numbers).to(x)).numpy()
+            log_prob = np.log(density) + code.log_prob
         return values.array, np.where(code.fixed, code.log_prob, log_prob)
 
     def _even(self) -> Tensor:

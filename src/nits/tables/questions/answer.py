@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nits import checks
 from nits.tables import orders
-from nits.tables.questions import asked, rows
+from nits.tables.questions import asked, likelihood, rows
 from nits.tables.questions.ahead import Ahead
 from nits.tables.questions.behind import Behind
 from nits.tables.questions.cloud import PARTICLES, members, ratio, walked
@@ -132,6 +132,24 @@ class Answer:
     def entropy(self, column: str | int) -> Estimate:
         """Returns the entropy of a column's known values in nats, in the table's units."""
         return self._column(column).entropy()
+
+    def log_prob(self, X: Any) -> Found:
+        """Returns the log-density of rows under the conditions, shape (N,), in the table's units.
+
+        Columns with a given value may be left out; rows that do not meet the conditions have −inf.
+        """
+        return likelihood.log_prob(self, X, None)
+
+    def marginal(self, columns: Sequence[str | int]) -> likelihood.Marginal:
+        """Returns the distribution of some columns under the conditions, to score rows."""
+        names = self.estimator.schema_.names
+        return likelihood.Marginal(self, orders.names_of(columns, names))
+
+    def plot(self, column: str | int, ax: Any = None) -> Any:
+        """Draws a column's density, or the probabilities of its categories; returns the axes."""
+        from nits.tables.questions import pictures
+
+        return pictures.column(self._column(column), ax)
 
     def _column(self, column: str | int) -> OneColumn:
         names = self.estimator.schema_.names

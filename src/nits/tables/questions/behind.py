@@ -36,7 +36,8 @@ class Behind(OneColumn):
 
     def __init__(self, answer: Answer, column: Column, cloud: Cloud, i: int) -> None:
         super().__init__(answer, column, cloud)
-        drawn = cloud.column(i)
+        with torch.no_grad():
+            drawn = cloud.column(i)
         self.numbers = drawn.numbers[0].flatten().double().numpy()
         self.tails = drawn.tails[0].flatten().double().numpy()
         self.batch = np.arange(drawn.numbers.shape[1]).repeat(drawn.numbers.shape[2])

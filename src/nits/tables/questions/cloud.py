@@ -54,8 +54,11 @@ class Cloud:
         return torch.cat(parts, -1)
 
     def column(self, i: int) -> Drawn:
-        """Returns the values of a column of all particles, each of shape (R, B, Σ size)."""
-        parts = [walk.fed[walk.order.index(i)] for walk in self.walks]
+        """Returns the values of a column of all particles, each of shape (R, B, Σ size).
+
+        The particles have passed it, or have come to it, so that it is drawn now.
+        """
+        parts = [walk.drawn(walk.order.index(i)) for walk in self.walks]
         pairs = list(zip(parts, (walk.shape for walk in self.walks), strict=True))
         numbers = [part.numbers.reshape(shape) for part, shape in pairs]
         tails = [part.tails.reshape(shape) for part, shape in pairs]

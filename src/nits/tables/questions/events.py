@@ -130,11 +130,20 @@ def _range(column: Column, given: Range) -> Event:
         found = found.without(_up_to(below))
     if up_to is not None:
         found = found & _up_to(up_to)
-    if found.empty:
+    if not _both(found.numbers, _body(column)) and not found.lower and not found.upper:
         raise ValueError(
             f"the range of {column.name!r} must hold a value, but {column.name} {given} has none."
         )
     return found
+
+
+def _body(column: Column) -> Intervals:
+    """Returns where the numbers of a column's training values lie."""
+    if not isinstance(column, Numeric):
+        return WHOLE
+    low, high = column.span
+    spikes = column.spikes.tolist()
+    return ((cuts.before(min([low, *spikes])), float(np.float32(max([high, *spikes])))),)
 
 
 def _up_to(cut: Cut) -> Event:

@@ -146,6 +146,10 @@ class Walk:
         self.log_weights = self.log_weights + added.reshape(self.shape)
         self.feed(drawn)
 
+    def drawn(self, rank: int) -> Drawn:
+        """Returns the values of a column that was passed, or draws those of the next one."""
+        return self.fed[rank] if rank < self.rank else self._drawn(rank)[0]
+
     def feed(self, drawn: Drawn) -> None:
         """Takes the values of the next column."""
         self.steps.feed(drawn.numbers)

@@ -95,7 +95,11 @@ class OneColumn(ABC):
     @property
     def unordered(self) -> bool:
         """Whether the values are no amounts."""
-        return self.column.kind == "categorical" or self.column.facts.ordered
+        return (
+            not isinstance(self.column, Numeric | First)
+            or isinstance(self.column, Levels)
+            or self.column.facts.ordered
+        )
 
     @property
     def by_level(self) -> bool:
@@ -104,7 +108,7 @@ class OneColumn(ABC):
 
     def refuse_no_mean(self) -> None:
         """Refuses categories."""
-        if not isinstance(self.column, Numeric | First) or self.unordered:
+        if self.unordered:
             raise ValueError(f"column {self.column.name!r} is categorical, so it has no mean.")
 
 
