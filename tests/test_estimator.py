@@ -35,6 +35,7 @@ BY_LUCK = {
 """Those that hold on some machines only."""
 
 
+@pytest.mark.filterwarnings("ignore:y is not modelled")  # the checks pass one
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [NITSDensity(max_steps=3, hidden=16, blocks=1)], expected_failed_checks=lambda e: EXPECTED
 )
@@ -168,8 +169,6 @@ def test_leading_columns_can_be_given(fitted: NITSDensity) -> None:
     assert (drawn["size"] == 40.1).all()
     assert (drawn["count"] == 4).all()
     assert drawn["rain"].nunique() > 10
-    with pytest.raises(ValueError, match="given columns must come first in the order"):
-        fitted.sample(5, given={"city": "Oslo"})
     with pytest.raises(ValueError, match="there is no column 'town' among size, count"):
         fitted.sample(5, given={"town": "Oslo"})
 

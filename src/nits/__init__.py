@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nits.pnn.plain import parameters as pnn_parameters
     from nits.tables.classifier import NITSClassifier
     from nits.tables.estimator import NITSDensity
+    from nits.tables.questions.conditions import missing
     from nits.tables.regressor import NITSRegressor
     from nits.training.fit import fit
     from nits.training.history import History
@@ -58,6 +59,7 @@ __all__ = [
     "heads",
     "images",
     "load",
+    "missing",
     "pnn_parameters",
     "save",
     "weights",
@@ -87,6 +89,7 @@ _PLACES = {
     "Whitened": "model.whitened",
     "fit": "training.fit",
     "load": "persistence",
+    "missing": "tables.questions.conditions",
     "save": "persistence",
     "pnn_parameters": "pnn.plain",
 }

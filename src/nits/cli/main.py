@@ -1,4 +1,4 @@
-"""The command line: nits fit, score, sample, predict, outliers, info and plot.
+"""The command line: nits fit, score, sample, probability, impute, predict, outliers, info and plot.
 
 Data go to stdout, progress and errors to stderr.
 """
@@ -85,13 +85,15 @@ def parser() -> argparse.ArgumentParser:
     verbs = whole.add_subparsers(
         dest="verb",
         required=True,
-        metavar="fit | score | sample | predict | outliers | info | plot",
+        metavar="fit | score | sample | probability | impute | predict | outliers | info | plot",
     )
     _fit(verbs.add_parser("fit", help="learn the density of a table or of images"))
     _score(verbs.add_parser("score", help="log-density of every row, or of every image"))
     _sample(verbs.add_parser("sample", help="draw new rows or images"))
     _predict(verbs.add_parser("predict", help="what to expect of a row's modelled columns"))
     _outliers(verbs.add_parser("outliers", help="how surprising every row is, and which entries"))
+    _probability(verbs.add_parser("probability", help="how probable an event is under a model"))
+    _impute(verbs.add_parser("impute", help="fill in the missing values of a table"))
     info = verbs.add_parser("info", help="what a model file holds")
     info.add_argument("model")
     _plot(verbs.add_parser("plot", help="draw figures of a model beside its data"))
@@ -200,7 +202,7 @@ def _sample(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
     verb.add_argument("-n", "--rows", type=_count, required=True)
     verb.add_argument("-o", "--output", default="-")
-    verb.add_argument("--given", type=_pair, action="append", default=[], metavar="COLUMN=VALUE")
+    _given(verb)
     verb.add_argument("--complete", action="store_true", help="draw no missing values")
     verb.add_argument("--seed", type=int)
     _safe_csv(verb)
@@ -213,6 +215,41 @@ def _safe_csv(verb: argparse.ArgumentParser) -> None:
         action="store_true",
         help="put an apostrophe before text that spreadsheets would take for a formula",
     )
+
+
+def _given(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--given",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="such as education=Masters, age=30:40, 'delay > 30' or size=missing; of any columns",
+    )
+
+
+def _probability(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("model")
+    verb.add_argument("event", help="such as \"delay > 30 and carrier == 'UA'\"")
+    _given(verb)
+    verb.add_argument("--particles", type=_count, help="more are more precise, and slower")
+    verb.add_argument("--seed", type=int, default=0)
+
+
+def _impute(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("model")
+    verb.add_argument("table")
+    verb.add_argument("-o", "--output", default="-")
+    how = verb.add_mutually_exclusive_group()
+    how.add_argument(
+        "--draws",
+        type=_count,
+        help="tables to draw, one below the other with their number in a column 'draw'",
+    )
+    how.add_argument(
+        "--by", choices=["mean", "median", "mode"], default="median", help="of one table"
+    )
+    verb.add_argument("--seed", type=int)
+    verb.add_argument("--quiet", action="store_true")
 
 
 def _plot(verb: argparse.ArgumentParser) -> None:

@@ -31,6 +31,7 @@ from nits.tables import (
     search,
     told,
 )
+from nits.tables.answers import Answers
 from nits.tables.frames import Frame
 from nits.tables.networks import Sketch
 from nits.tables.outliers import Outliers
@@ -43,7 +44,7 @@ READ_BY = (1,)
 """The PNN of a column that is given, of which only the features are read."""
 
 
-class NITSDensity(Predictions, Outliers, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class NITSDensity(Answers, Predictions, Outliers, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The exact joint density of a table's columns, or of some of them given the others.
 
     What each column is, its scale, limits and tails are decided by the likelihood of held-out
@@ -128,6 +129,8 @@ class NITSDensity(Predictions, Outliers, DensityMixin, BaseEstimator):  # type: 
         if self.members is not None:
             checks.positive("members", self.members)
         companion.checked(self.answers)
+        if y is not None:
+            told_of("y is not modelled and has no influence here; make it a column of X.")
         frame = checked_frame(self, X, reset=True)
         weight = checked_weight(sample_weight, len(frame))
         seed = self._seed()
@@ -260,11 +263,13 @@ class NITSDensity(Predictions, Outliers, DensityMixin, BaseEstimator):  # type: 
     ) -> Any:
         """Draws rows, as a table of the type that the model was fitted on, with holes as it had.
 
-        given: Values of leading columns, {name: value}; or, for a model with a context, a table
-            of the context's columns, for each row of which n_samples rows are drawn.
+        given: What is known of some columns, {name: value}, as in `given`; or, for a model with a
+            context, a table of the context's columns, for each row of which n_samples are drawn.
         complete: Whether each value is drawn given that it is not missing, so there are no holes.
         """
         check_is_fitted(self)
+        if given is not None and not sampling.comes_first(self, given):
+            return self._under(given, complete).sample(n_samples, random_state)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         return sampling.drawn(self, n_samples, seed, given, complete)
 

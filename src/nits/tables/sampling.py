@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
@@ -19,6 +19,11 @@ from nits.model.mixture import Mixture
 from nits.pnn.random import private_generator, uniform
 from nits.tables import frames, orders, zones
 from nits.tables.frames import Frame, Values
+from nits.tables.questions.cloud import members
+from nits.tables.questions.conditions import Condition
+
+CONDITIONS = (tuple, list, set, frozenset, slice, np.ndarray, *get_args(Condition))
+"""What is given that is no value."""
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
@@ -68,6 +73,21 @@ def _from_members(
             about = None if context is None else context[at]
             rows[at] = member.filled(u[at], places[at], about, known)
     return rows
+
+
+def comes_first(estimator: NITSDensity, given: Any) -> bool:
+    """Returns whether what is given are values of leading columns, or a table of the context."""
+    if estimator.context_reading_ is not None:
+        return not isinstance(given, str)
+    if not isinstance(given, Mapping):
+        return False
+    names = estimator.schema_.names
+    plain = not any(isinstance(value, CONDITIONS) for value in given.values())
+    if not plain or not all(key in names or isinstance(key, int) for key in given):
+        return False
+    told = {orders.position(key, names) for key in given}
+    every = [member.order.tolist() for _, member in members(estimator.model_)]
+    return len({tuple(o) for o in every}) == 1 and set(every[0][: len(told)]) == told
 
 
 def _repeated(values: Values, value: Any) -> Values:

@@ -1,0 +1,35 @@
+"""nits impute: fill in the missing values of a table, batch by batch."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import pyarrow
+
+from nits.cli.commands.sample import arrow
+from nits.cli.commands.score import arrow_types
+from nits.images.estimator import NITSImages
+from nits.persistence import load
+from nits.tables import files
+from nits.training.progress import Counter
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reads, fills in and writes in constant memory."""
+    model = load(args.model)
+    if isinstance(model, NITSImages):
+        raise ValueError("values are filled in by a table's model, but this is one of images.")
+    seed = np.random.SeedSequence(args.seed)
+    types = arrow_types(model)
+    with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
+        for table in files.batches(args.table, types):
+            state = int(seed.spawn(1)[0].generate_state(1)[0] % (2**31))
+            found = model.impute(table, args.draws or args.by, state)
+            for k, each in enumerate(found if args.draws else [found]):
+                whole = arrow(each)
+                if args.draws and args.draws > 1:
+                    whole = whole.add_column(0, "draw", pyarrow.array(np.full(len(whole), k + 1)))
+                writer.write(whole)
+            counter.add(len(table))
+    return 0

@@ -1,0 +1,72 @@
+"""What a table's joint model answers: any columns given, any asked, the rest left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from nits.tables.questions import asked, imputation
+from nits.tables.questions.answer import Answer
+from nits.tables.questions.conditions import Range, Told
+from nits.tables.questions.results import Estimate
+
+if TYPE_CHECKING:
+    from nits.tables.estimator import NITSDensity
+
+
+class Answers:
+    """The methods of a joint model that answer questions."""
+
+    def given(self, conditions: Told | str | None = None, /, **columns: Any) -> Answer:
+        """Returns the model under conditions on any columns, to draw from and to ask.
+
+        A column may be given a value, a range (low, high) of known values with low ≤ x < high and
+        None for no end, a set of values, or `nits.missing`:
+
+            model.given(education="Masters", age=(30, 40), origin={"JFK", "LGA"})
+            model.given("education == 'Masters' and 30 <= age < 40")
+
+        conditions: By column, which is a name or a position; or a text.
+        """
+        check_is_fitted(self)
+        model = cast("NITSDensity", self)
+        found = asked.gathered(model, conditions)
+        for name, told in asked.gathered(model, columns).items():
+            found.setdefault(name, []).extend(told)
+        return Answer(model, found)
+
+    def _under(self, given: Told | str, complete: bool) -> Answer:
+        """Returns the model under conditions, and without holes if rows shall be complete."""
+        model = cast("NITSDensity", self)
+        found = asked.gathered(model, given)
+        if complete:
+            for column in model.schema_.columns:
+                if column.optional and column.name not in found:
+                    found[column.name] = [Range()]
+        return Answer(model, found)
+
+    def impute(
+        self,
+        X: Any,
+        draws: int | str = 5,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Any:
+        """Fills in the missing values of a table; what is there is not touched.
+
+        draws: How many tables to return, in a list, each with holes drawn given all observed
+            entries of their row, and given that they are not missing: multiple imputations. Or
+            "mean", "median" or "mode" for one table with the middle of each hole's distribution;
+            categories always have their mode.
+        """
+        check_is_fitted(self)
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        found = imputation.imputed(cast("NITSDensity", self), X, draws, seed)
+        return found[0] if isinstance(draws, str) else found
+
+    def probability(self, event: Mapping[str | int, Any] | str) -> Estimate:
+        """Returns the probability of an event, such as "delay > 30 and carrier == 'UA'"."""
+        return self.given().probability(event)

@@ -1,0 +1,163 @@
+"""Particles of all members of a model: estimates, their standard errors, and rows.
+
+A mixture's member is one more thing that is drawn: each member has its own particles, which count
+by the member's weight. Where nothing has to be drawn before the last condition, one particle per
+member gives the exact value.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from nits.model.density import Density
+from nits.model.mixture import Mixture
+from nits.pnn.random import another
+from nits.tables.questions.laws import Drawn
+from nits.tables.questions.particles import Query, Shape, Walk, effective
+
+BATCHES = 16
+"""Independent randomizations, from which standard errors are found."""
+
+PARTICLES = 4096
+"""Particles of an answer, in all batches and members together."""
+
+
+class Cloud:
+    """Particles of a question's members.
+
+    walks, log_shares: The particles of each member, and the logarithm of its weight.
+    exact: Whether nothing was drawn, so that estimates have no error.
+    """
+
+    def __init__(self, walks: list[Walk], log_shares: list[float], exact: bool) -> None:
+        self.walks, self.log_shares, self.exact = walks, log_shares, exact
+
+    def log_evidence(self) -> Tensor:
+        """Returns log-estimates of the probability of what is given, shape (R, B)."""
+        return torch.stack(self._parts()).logsumexp(0)
+
+    def _parts(self) -> list[Tensor]:
+        return [
+            share + walk.log_weights.logsumexp(-1) - math.log(walk.shape.size)
+            for walk, share in zip(self.walks, self.log_shares, strict=True)
+        ]
+
+    def log_weights(self) -> Tensor:
+        """Returns the log-weights of all particles, members side by side, shape (R, B, Σ size)."""
+        parts = [
+            share + walk.log_weights - math.log(walk.shape.size)
+            for walk, share in zip(self.walks, self.log_shares, strict=True)
+        ]
+        return torch.cat(parts, -1)
+
+    def column(self, i: int) -> Drawn:
+        """Returns the values of a column of all particles, each of shape (R, B, Σ size).
+
+        The particles have passed it, or have come to it, so that it is drawn now.
+        """
+        parts = [walk.drawn(walk.order.index(i)) for walk in self.walks]
+        pairs = list(zip(parts, (walk.shape for walk in self.walks), strict=True))
+        numbers = [part.numbers.reshape(shape) for part, shape in pairs]
+        tails = [part.tails.reshape(shape) for part, shape in pairs]
+        return Drawn(torch.cat(numbers, -1), torch.cat(tails, -1))
+
+    def ess(self) -> Tensor:
+        """Returns the effective number of particles, at the worst place on the way, shape (R,)."""
+        if self.exact:
+            return torch.full((self.walks[0].shape.rows,), torch.inf, dtype=torch.float64)
+        log_weights = self.log_weights()
+        last = effective(log_weights.flatten(1))
+        sizes = torch.tensor([walk.shape.size for walk in self.walks], dtype=torch.float64)
+        before = torch.stack([walk.effective.mean(1) for walk in self.walks], 1)
+        least = torch.minimum(last, (before * sizes).sum(1) / sizes.sum())
+        return least * log_weights.shape[1] * log_weights.shape[2]
+
+
+def members(density: Density) -> list[tuple[float, Density]]:
+    """Returns the members of a mixture with their log-weights, or the one density."""
+    if not isinstance(density, Mixture):
+        return [(0.0, density)]
+    return [
+        (float(share) + inner, member)
+        for share, model in zip(density.log_weights, density.members, strict=True)
+        for inner, member in members(model)
+    ]
+
+
+def walked(  # noqa: PLR0913 - each has its line
+    density: Density,
+    query: Query,
+    seed: int,
+    *,
+    total: int = PARTICLES,
+    batches: int = BATCHES,
+    column: int | None = None,
+    drawing: bool = False,
+) -> Cloud:
+    """Returns particles that have passed all conditions.
+
+    total: How many particles there are for each row, in how many batches.
+    column: One that all particles shall have come to, or passed.
+    drawing: Whether the draws are wanted, so that one particle is not enough.
+    """
+    every = members(density)
+    exact = not drawing and all(deterministic(query, member, column) for _, member in every)
+    shares = allotted(every, query) if len(every) > 1 and not exact else [1.0] * len(every)
+    walks = []
+    for k, (_, member) in enumerate(every):
+        size = max(1, round(total / batches * shares[k]))
+        shape = Shape(query.rows, 1, 1) if exact else Shape(query.rows, batches, size)
+        walk = Walk(member, query, shape, torch.Generator().manual_seed(another(seed, k)))
+        rank = 0 if column is None else walk.order.index(column)
+        walks.append(walk.to(max(query.last(walk.order), rank)))
+    return Cloud(walks, [share for share, _ in every], exact)
+
+
+def deterministic(query: Query, density: Density, column: int | None = None) -> bool:
+    """Returns whether nothing is drawn before the last condition, and before a column."""
+    order = density.order.tolist()
+    leading = query.leading(order)
+    return query.last(order) <= leading + 1 and (column is None or order.index(column) <= leading)
+
+
+def allotted(every: list[tuple[float, Density]], query: Query) -> list[float]:
+    """Returns shares of the particles for each member: as likely as it is, given leading columns.
+
+    Any shares give unbiased estimates; with these, fewer particles go to waste.
+    """
+    found = []
+    for log_share, member in every:
+        shape = Shape(query.rows, 1, 1)
+        leading = query.leading(member.order.tolist())
+        walk = Walk(member, query, shape, torch.Generator().manual_seed(0))
+        found.append(log_share + walk.to(leading).log_weights[:, 0, 0])
+    each = torch.stack(found).nan_to_num(neginf=-1e30).softmax(0).mean(1)
+    return [float(share) for share in each]
+
+
+def ratio(part: Tensor, whole: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns ratios of means over batches, and their standard errors, both of shape (R,).
+
+    part, whole: Logarithms of the batches' means, shape (R, B), or (R, 1) where they are exact.
+    """
+    top = whole.amax(1, keepdim=True)
+    if bool((top == -torch.inf).any()):
+        raise ValueError(
+            "what is given must be possible, but has probability zero under this model; "
+            "give less of it."
+        )
+    a, b = torch.broadcast_tensors((part - top).exp(), (whole - top).exp())
+    return mean_ratio(a, b)
+
+
+def mean_ratio(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns ratios of the means of a and b over batches, shape (R, B), and standard errors."""
+    found = a.mean(1) / b.mean(1)
+    count = a.shape[1]
+    if count < 2:
+        return found, torch.zeros_like(found)
+    rest = (a - found.unsqueeze(1) * b) / b.mean(1, keepdim=True)
+    return found, ((rest**2).sum(1) / (count * (count - 1))).sqrt()

@@ -1,0 +1,149 @@
+"""One column of many particles: the mass of an event under its law, and draws inside it.
+
+The law of a column has the model's numbers, and beyond the training values the tails of (28). What
+was never seen has no draws: all else is scaled up to one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nits.model.steps import Steps
+from nits.tables.columns import Column
+from nits.tables.questions.cuts import before
+from nits.tables.questions.events import Event, Interval
+
+LEAST = 1e-12
+"""The smallest share of a tail, whose sign must tell the two tails apart."""
+
+
+class Drawn(NamedTuple):
+    """Values of a column, each of shape (N,).
+
+    numbers: What the model reads: for values beyond the training values, the number of the end.
+    tails: The share of the upper tail up to a value that lies there, minus that of the lower tail
+        for a value there, and NaN for all others.
+    """
+
+    numbers: Tensor
+    tails: Tensor
+
+
+class Law:
+    """The distribution of one column, of which `Steps` has the model's part.
+
+    column: What it is.
+    """
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        seen = 1 - column.unseen
+        self.lower, self.upper = (share / seen for share in column.beyond)
+        self.left = 1 - self.lower - self.upper
+        self.ends = [float(column.end(side)) if share else 0.0 for side, share in self._sides()]
+
+    def _sides(self) -> list[tuple[int, float]]:
+        return list(zip((-1, 1), self.column.beyond, strict=True))
+
+    def free(self, steps: Steps, u: Tensor) -> Drawn:
+        """Draws values at probabilities u, shape (N,)."""
+        tails = torch.full_like(u, torch.nan)
+        if not (self.lower or self.upper):
+            return Drawn(steps.quantile(u), tails)
+        inner = ((u - self.lower) / self.left).clamp(*_open(u))
+        numbers = steps.quantile(inner)
+        below, above = u < self.lower, u > 1 - self.upper
+        if self.lower:
+            share = (u / self.lower).clamp(LEAST, 1.0)
+            numbers, tails = self._put(Drawn(numbers, tails), below, 0, -share)
+        if self.upper:
+            share = ((u - (1 - self.upper)) / self.upper).clamp(LEAST, 1.0)
+            numbers, tails = self._put(Drawn(numbers, tails), above, 1, share)
+        return Drawn(numbers, tails)
+
+    def _put(self, drawn: Drawn, at: Tensor, side: int, share: Tensor) -> Drawn:
+        """Puts values into a tail."""
+        end = torch.full_like(drawn.numbers, self.ends[side])
+        return Drawn(
+            torch.where(at, end, drawn.numbers), torch.where(at, share.to(drawn.tails), drawn.tails)
+        )
+
+    def inside(self, steps: Steps, event: Event, u: Tensor) -> tuple[Tensor, Drawn]:
+        """Draws values in an event at probabilities u; returns its log-probability, too."""
+        inner = self._inner(steps, event, u)
+        masses = [self.left * mass for mass, _ in inner]
+        parts = [(0, part) for part in event.lower] + [(1, part) for part in event.upper]
+        for side, (start, stop) in parts:
+            share = (self.lower, self.upper)[side] * (stop - start)
+            masses.append(torch.full_like(u, share, dtype=torch.float64))
+        reach = torch.stack(masses).cumsum(0)  # (pieces, N)
+        total = reach[-1]
+        sought = u.double() * total
+        chosen = (sought.unsqueeze(0) > reach[:-1]).sum(0)
+        drawn = Drawn(torch.full_like(u, torch.nan), torch.full_like(u, torch.nan))
+        for k, mass in enumerate(masses):
+            at = chosen == k
+            if not bool(at.any()):
+                continue
+            share = ((sought - (reach[k] - mass)) / mass.clamp_min(1e-300)).clamp(0.0, 1.0)
+            if k < len(inner):
+                below = inner[k][1]
+                level = (below + share * mass / self.left).to(u).clamp(*_open(u))
+                found = self._quantile(steps, event.numbers[k], level)
+                drawn = drawn._replace(numbers=torch.where(at, found, drawn.numbers))
+            else:
+                side, (start, stop) = parts[k - len(inner)]
+                place = (start + share * (stop - start)).clamp(LEAST, 1.0)
+                drawn = self._put(drawn, at, side, place if side else -place)
+        return total.log(), drawn
+
+    def _quantile(self, steps: Steps, ends: Interval, u: Tensor) -> Tensor:
+        """Returns quantiles between the ends of an interval, which are in it whatever rounds."""
+        low, high = ends
+        if self.single(ends):
+            return torch.full_like(u, high)
+        floor = low if math.isinf(low) else _after(low, self.column.kind != "continuous")
+        return steps.quantile(u).clamp(floor, high)
+
+    def _inner(self, steps: Steps, event: Event, like: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Returns the model's mass of each interval, and that below it, in float64."""
+        found = []
+        for low, high in event.numbers:
+            if self.single((low, high)):
+                number = torch.full_like(like, high)
+                found.append((steps.log_prob(number).double().exp(), torch.zeros_like(number)))
+                continue
+            below = torch.zeros_like(like, dtype=torch.float64)
+            above = torch.ones_like(below)
+            if low > -math.inf:
+                below = steps.cdf(torch.full_like(like, low)).double()
+            if high < math.inf:
+                above = steps.cdf(torch.full_like(like, high)).double()
+            found.append(((above - below).clamp_min(0.0), below))
+        return found
+
+    def single(self, ends: Interval) -> bool:
+        """Returns whether an interval has just one number, which has a probability of its own."""
+        low, high = ends
+        if math.isinf(low) or math.isinf(high):
+            return False
+        if self.column.kind == "continuous":
+            return low == before(high)
+        return math.floor(high) - math.floor(low) == 1
+
+
+def _open(u: Tensor) -> tuple[float, float]:
+    """Returns the least and the greatest probability whose quantiles are finite."""
+    eps = torch.finfo(u.dtype).eps
+    return eps / 4, 1 - eps
+
+
+def _after(low: float, whole: bool) -> float:
+    """Returns the least number above the low end of an interval."""
+    if whole:
+        return math.floor(low) + 1.0
+    return float(torch.nextafter(torch.tensor(low), torch.tensor(torch.inf)))

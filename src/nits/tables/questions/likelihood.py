@@ -1,0 +1,126 @@
+"""Log-densities of rows, or of some of their columns, under conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nits.tables import zones
+from nits.tables.frames import Frame, Values
+from nits.tables.questions import asked
+from nits.tables.questions.cloud import members, ratio, walked
+from nits.tables.questions.conditions import Missing, Value
+from nits.tables.questions.cuts import one, typed
+from nits.tables.questions.particles import Query
+from nits.tables.questions.results import Found
+
+if TYPE_CHECKING:
+    from nits.tables.questions.answer import Answer
+
+PARTICLES = 512
+"""Particles for each row of a table."""
+
+
+class Marginal:
+    """The distribution of some columns under the conditions of an answer; the rest is left out."""
+
+    def __init__(self, answer: Answer, columns: Sequence[str]) -> None:
+        self.answer, self.columns = answer, list(columns)
+
+    def log_prob(self, X: Any) -> Found:
+        """Returns log-densities of rows, shape (N,), with `error`, their standard errors."""
+        return log_prob(self.answer, X, self.columns)
+
+
+def log_prob(answer: Answer, X: Any, columns: Sequence[str] | None) -> Found:
+    """Returns log-densities of a table's rows under an answer's conditions, shape (N,).
+
+    columns: Those that are scored; None for all.
+    """
+    estimator = answer.estimator
+    frame = _completed(answer, zones.read(X))
+    names = estimator.schema_.names if columns is None else list(columns)
+    for name in names:
+        if name not in frame.columns:
+            raise ValueError(
+                f"the table must have the column {name!r}, but has {', '.join(frame.columns)}."
+            )
+    told = [
+        n for n in estimator.schema_.names if n in names or answer.query.given[0, _at(answer, n)]
+    ]
+    question = asked.tabled(estimator, answer.query, frame, told)
+    inside = _inside(answer, question)
+    part, ess = evidence(estimator.model_, question, answer.seed)
+    whole, _ = answer.evidence()
+    found, error = ratio(part, whole.expand(len(part), -1))
+    with np.errstate(divide="ignore"):
+        logs = np.log(found.numpy())
+        errors = error.numpy() / np.maximum(found.numpy(), 1e-300)
+    # Where all columns are scored nothing is drawn, and logarithms are exact, however small.
+    if part.shape[1] == whole.shape[1] == 1:
+        logs = (part - whole)[:, 0].numpy()
+    elif part.shape[1] == 1:
+        mean = whole.logsumexp(1) - np.log(whole.shape[1])
+        logs = (part[:, 0] - mean).numpy()
+    return Found.of(np.where(inside, logs, -np.inf), errors, ess.numpy())
+
+
+def _at(answer: Answer, name: str) -> int:
+    return answer.estimator.schema_.names.index(name)
+
+
+def _completed(answer: Answer, frame: Frame) -> Frame:
+    """Returns a table with the columns that were given one value, if it lacks them."""
+    columns = dict(frame.columns)
+    for name, told in answer.conditions.items():
+        if name in columns or len(told) != 1 or not isinstance(told[0], Value | Missing):
+            continue
+        n = len(frame)
+        if isinstance(told[0], Missing):
+            columns[name] = Values(np.full(n, np.nan), np.ones(n, bool), "float64")
+        else:
+            schema = answer.estimator.schema_
+            known = name in schema.names
+            schema = schema if known else answer.estimator.context_schema_
+            column = schema.columns[schema.names.index(name)]
+            columns[name] = one(typed(column, told[0].value)).take(np.zeros(n, np.int64))
+    return Frame(columns, frame.form)
+
+
+def _inside(answer: Answer, question: Query) -> NDArray[np.bool_]:
+    """Returns which rows meet the conditions."""
+    base = answer.query
+    found = np.ones(question.rows, bool)
+    for i in range(len(base.laws)):
+        own = question.numbers[:, i]
+        if bool(base.given[0, i]):
+            found &= (own == base.numbers[0, i].to(own)).numpy()
+        if i in base.events and bool(question.given[:, i].all()):
+            event = base.events[i]
+            inside = torch.zeros_like(own, dtype=torch.bool)
+            for low, high in event.numbers:
+                inside |= (own > low) & (own <= high)
+            fixed = question.fixed[:, i]
+            beyond = torch.full_like(inside, bool(event.lower or event.upper))
+            found &= torch.where(fixed, beyond, inside).numpy()
+    return found
+
+
+def evidence(density: Any, query: Query, seed: int) -> tuple[Tensor, Tensor]:
+    """Returns log-estimates of each row's density, shape (R, B), and effective sizes, (R,)."""
+    most = min(member.stepped_at_once for _, member in members(density))
+    size = max(1, most // PARTICLES)
+    parts, sizes = [], []
+    with torch.no_grad():
+        for start in range(0, query.rows, size):
+            some = query.take(slice(start, start + size))
+            cloud = walked(density, some, seed, total=PARTICLES)
+            parts.append(cloud.log_evidence())
+            sizes.append(cloud.ess())
+    most_batches = max(part.shape[1] for part in parts)
+    return torch.cat([part.expand(-1, most_batches) for part in parts]), torch.cat(sizes)

@@ -1,0 +1,90 @@
+"""Results of questions: numbers that carry their standard error and effective sample size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Estimate(NamedTuple):
+    """A number, or one for each row of a table.
+
+    estimate: The number.
+    error: Its standard error, 0 where it is exact; of a time, in seconds.
+    ess: The effective number of particles behind it, infinite where it is exact.
+    """
+
+    estimate: Any
+    error: Any
+    ess: Any
+
+    def __float__(self) -> float:
+        return float(self.estimate)
+
+    def __str__(self) -> str:
+        if np.ndim(self.estimate):
+            return repr(self)
+        if math.isinf(self.ess):
+            return f"{self.estimate} (exact)"
+        return f"{self.estimate} ± {self.error:.2g} (effective sample size {self.ess:.0f})"
+
+
+class Found(np.ndarray):  # type: ignore[type-arg]
+    """An array of values, such as quantiles, with what is known about its precision.
+
+    error: Standard errors, an array of the same shape; of times, in seconds.
+    ess: The effective number of particles, infinite where the values are exact.
+    """
+
+    error: Any
+    ess: Any
+
+    @classmethod
+    def of(cls, values: NDArray[Any], error: Any, ess: Any) -> Found:
+        """Returns values with their precision."""
+        found = np.asarray(values).view(cls)
+        found.error, found.ess = error, ess
+        return found
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.error = getattr(other, "error", None)
+        self.ess = getattr(other, "ess", None)
+
+    def __repr__(self) -> str:
+        plain = np.array2string(np.asarray(self), separator=", ")
+        if self.ess is None:
+            return plain
+        if np.all(np.isinf(self.ess)):
+            return f"{plain} (exact)"
+        error = np.array2string(np.asarray(self.error), precision=2, separator=", ")
+        return f"{plain} ± {error} (effective sample size {np.min(self.ess):.0f})"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class Probabilities(dict[Any, float]):
+    """The probability of each category.
+
+    error: The standard error of each, by category.
+    ess: The effective number of particles, infinite where the probabilities are exact.
+    """
+
+    def __init__(
+        self,
+        levels: Sequence[Any],
+        found: NDArray[np.float64],
+        error: NDArray[np.float64],
+        ess: float,
+    ) -> None:
+        super().__init__(zip(levels, found.tolist(), strict=True))
+        self.error = dict(zip(levels, error.tolist(), strict=True))
+        self.ess = ess
+
+    def __repr__(self) -> str:
+        told = "exact" if math.isinf(self.ess) else f"effective sample size {self.ess:.0f}"
+        return f"{super().__repr__()} ({told})"

@@ -1,0 +1,289 @@
+"""Questions to a joint model: answers agree with brute force, and are exact where they can be."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+import torch
+
+import nits
+from mixed_table import mixed, small
+from nits import NITSDensity
+from nits.tables.questions.particles import effective, systematic
+from questions import holds, misses, mixture, question, random_model
+
+SEEN = 1 - 1 / 302
+"""What is left by (28) for values that could have been seen in training, of 300 rows: a model's
+answers are given that all values are such."""
+
+
+@pytest.fixture(scope="module")
+def model() -> NITSDensity:
+    return random_model()
+
+
+@pytest.fixture(scope="module")
+def drawn(model: NITSDensity) -> Any:
+    return model.sample(20_000, random_state=5)
+
+
+@pytest.fixture(scope="module")
+def plane() -> NITSDensity:
+    """A model of two real columns."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, 300)
+    table = pandas.DataFrame({"x": x, "y": 2 * x + rng.normal(0, 0.5, 300)})
+    return small(max_steps=60).fit(table)
+
+
+def test_probabilities_agree_with_rejection(model: NITSDensity, drawn: Any) -> None:
+    found = misses(model, drawn, 10, seed=3)
+    assert max(map(abs, found)) < 4
+    assert np.mean(np.square(found)) < 2.5
+
+
+def test_those_of_a_mixture_do(model: NITSDensity) -> None:
+    several = mixture(model)
+    found = misses(several, several.sample(8000, random_state=1), 5, seed=1)
+    assert max(map(abs, found)) < 4
+
+
+def test_those_of_another_order_do() -> None:
+    model = random_model(order=["price", "city", "seen", "size", "rain", "member", "count"])
+    found = misses(model, model.sample(8000, random_state=1), 5, seed=2)
+    assert max(map(abs, found)) < 4
+
+
+@pytest.mark.slow
+def test_fifty_random_questions(model: NITSDensity) -> None:
+    drawn = model.sample(400_000, random_state=6)
+    found = misses(model, drawn, 50, seed=4)
+    assert sum(abs(miss) <= 3 for miss in found) >= 48
+
+
+def test_rows_meet_the_conditions_and_follow_the_law(model: NITSDensity, drawn: Any) -> None:
+    source = np.random.default_rng(7)
+    for _ in range(4):
+        asked = question(drawn, source, 2)
+        rows = model.given(asked.given).sample(1000, random_state=0)
+        assert list(rows.columns) == list(drawn.columns)
+        assert holds(rows, asked.given).all()
+        share = model.given(asked.given).probability(asked.event).estimate
+        error = math.sqrt(share * (1 - share) / 1000)
+        assert abs(holds(rows, asked.event).mean() - share) < 4.5 * error + 1e-3
+
+
+# Closed forms.
+
+
+def box(model: NITSDensity, low: tuple[float, float], high: tuple[float, float]) -> float:
+    """Returns the probability of a box of the plane by the midpoint rule."""
+    n = 400
+    x, y = (a + (b - a) * (np.arange(n) + 0.5) / n for a, b in zip(low, high, strict=True))
+    grid = pandas.DataFrame({"x": np.repeat(x, n), "y": np.tile(y, n)})
+    cell = (high[0] - low[0]) * (high[1] - low[1]) / n**2
+    return float(np.exp(model.score_samples(grid)).sum() * cell)
+
+
+def test_a_box_has_the_mass_of_its_density(plane: NITSDensity) -> None:
+    found = plane.probability({"x": (-0.5, 1.0), "y": (0.0, 2.0)})
+    wanted = box(plane, (-0.5, 0.0), (1.0, 2.0)) / SEEN**2
+    assert found.estimate == pytest.approx(wanted, rel=1e-3)
+    assert 0 < found.error < 1e-3
+
+
+def test_a_leading_range_is_exact(plane: NITSDensity) -> None:
+    found = plane.probability("-0.5 <= x < 1")
+    assert found.error == 0
+    assert found.ess == math.inf
+    x = -0.5 + 1.5 * (np.arange(4000) + 0.5) / 4000
+    shares = plane.score_samples(pandas.DataFrame({"x": x, "y": 0.0}), per_column=True)
+    assert found.estimate == pytest.approx(np.exp(shares[:, 0]).mean() * 1.5 / SEEN, rel=2e-4)
+
+
+def test_what_follows_given_leading_columns_is_exact(plane: NITSDensity) -> None:
+    answer = plane.given(x=0.7)
+    found = answer.probability({"y": (0, 1.5)})
+    assert found.error == 0
+    y = 1.5 * (np.arange(4000) + 0.5) / 4000
+    shares = plane.score_samples(pandas.DataFrame({"x": 0.7, "y": y}), per_column=True)
+    assert found.estimate == pytest.approx(np.exp(shares[:, 1]).mean() * 1.5 / SEEN, rel=2e-4)
+    quantiles = answer.quantiles("y", [0.1, 0.9])
+    assert quantiles.ess == math.inf
+    assert answer.cdf("y", quantiles[1]).estimate == pytest.approx(0.9, abs=1e-3)
+
+
+def test_bayes_rule_for_a_value_that_comes_later(plane: NITSDensity) -> None:
+    """The density of x given y is that of both over its integral."""
+    found = plane.given(y=1.0).probability({"x": (0, None)})
+    x = np.linspace(-6, 6, 8001)
+    joint = np.exp(plane.score_samples(pandas.DataFrame({"x": x, "y": 1.0})))
+    assert abs(found.estimate - joint[x > 0].sum() / joint.sum()) < 4 * found.error + 2e-3
+
+
+# Distributions of one column.
+
+
+def test_quantiles_and_means_agree_with_draws(model: NITSDensity, drawn: Any) -> None:
+    told = {"city": {"Lima", "Oslo"}, "count": (2, 12)}
+    rows = drawn[
+        drawn["city"].isin(["Lima", "Oslo"]) & (drawn["count"] >= 2) & (drawn["count"] < 12)
+    ]
+    answer = model.given(told)
+    for name in ("size", "rain", "price", "count"):
+        own = rows[name].dropna()
+        levels = [0.2, 0.5, 0.8]
+        at = answer.quantiles(name, levels)
+        for level, value in zip(levels, at, strict=True):
+            error = 4 * math.sqrt(level * (1 - level) / len(own)) + 0.005
+            assert (own < value).mean() - error <= level <= (own <= value).mean() + error
+        mean = answer.mean(name)
+        assert abs(mean.estimate - own.mean()) < 5 * (own.std() / math.sqrt(len(own)) + mean.error)
+
+
+def test_times_have_means_and_quantiles(model: NITSDensity, drawn: Any) -> None:
+    answer = model.given(rain=(1, None))
+    own = drawn["seen"][drawn["rain"] >= 1]
+    error = own.std().total_seconds() / math.sqrt(len(own))
+    for found, wanted in (
+        (answer.mean("seen").estimate, own.mean()),
+        (answer.quantiles("seen", 0.5)[0], own.median()),
+    ):
+        assert abs((pandas.Timestamp(found) - wanted).total_seconds()) < 6 * error
+    early = answer.cdf("seen", "2024-01-05T12:00").estimate
+    assert abs(early - (own <= pandas.Timestamp("2024-01-05T12:00")).mean()) < 0.03
+
+
+def test_probabilities_of_categories(model: NITSDensity, drawn: Any) -> None:
+    for told, rows in (
+        ("rain > 2", drawn[drawn["rain"] > 2]),  # before the condition
+        ("count < 5", drawn[drawn["count"] < 5]),  # after it
+    ):
+        shares = rows["city"].dropna().value_counts(normalize=True)
+        found = model.given(told).proba("city")
+        assert sum(found.values()) == pytest.approx(1)
+        assert all(abs(found[city] - shares[city]) < 0.03 for city in shares.index)
+        assert set(found.error) == set(found)
+        assert model.given(told).mode("city") == shares.idxmax()
+        p = np.array(list(found.values()))
+        assert model.given(told).entropy("city").estimate == pytest.approx(-(p * np.log(p)).sum())
+
+
+def test_the_entropy_of_a_density(plane: NITSDensity) -> None:
+    y = np.linspace(-8, 20, 20_001)
+    log_p = plane.score_samples(pandas.DataFrame({"x": 0.3, "y": y}), per_column=True)[:, 1]
+    wanted = -(np.exp(log_p) * log_p).sum() * (y[1] - y[0])
+    found = plane.given(x=0.3).entropy("y")
+    assert found.estimate == pytest.approx(wanted, abs=0.05)
+    assert plane.given(x=0.3).mode("y") == pytest.approx(y[np.argmax(log_p)], abs=0.3)
+
+
+# Holes.
+
+
+def test_holes_can_be_given_and_asked(model: NITSDensity, drawn: Any) -> None:
+    rows = model.given(city=nits.missing, size=nits.missing).sample(50, random_state=0)
+    assert rows["city"].isna().all()
+    assert rows["size"].isna().all()
+    found = model.given("city is not missing").probability("size is missing").estimate
+    known = drawn[drawn["city"].notna()]
+    assert abs(found - known["size"].isna().mean()) < 0.01
+
+
+# Weights.
+
+
+def test_the_effective_share() -> None:
+    even, one = torch.zeros(2, 8), torch.full((8,), -torch.inf)
+    one[3] = -700.0
+    assert effective(even).tolist() == [1, 1]
+    assert float(effective(one)) == pytest.approx(1 / 8)
+    assert float(effective(torch.full((8,), -torch.inf))) == 0
+
+
+def test_systematic_draws_follow_the_weights() -> None:
+    weights = torch.tensor([0.1, 0.0, 0.5, 0.4], dtype=torch.float64)
+    found = systematic(weights.log(), torch.Generator().manual_seed(0), 1000)
+    assert torch.bincount(found, minlength=4).tolist() == pytest.approx([100, 0, 500, 400], abs=1)
+
+
+def test_uneven_weights_are_told_and_resampled(plane: NITSDensity) -> None:
+    narrow = plane.given(y=(1.0, 1.02))
+    rows = narrow.sample(300, random_state=0)
+    assert rows["y"].between(1, 1.02).all()
+    found = narrow.probability({"x": (0.5, None)})
+    share = found.estimate
+    assert abs((rows["x"] >= 0.5).mean() - share) < 4 * math.sqrt(share * (1 - share) / 300)
+    assert 10 < found.ess < 4000
+    assert found.error > 0
+    finer = narrow.using(particles=8192, seed=1).probability({"x": (0.5, None)})
+    assert abs(found.estimate - finer.estimate) < 5 * math.hypot(found.error, finer.error)
+
+
+def test_the_same_question_has_the_same_answer(model: NITSDensity) -> None:
+    answer = model.given(rain=(1, 5))
+    assert answer.probability("price > 3") == answer.probability("price > 3")
+    pandas.testing.assert_frame_equal(answer.sample(9, 3), answer.sample(9, 3))
+    assert "rain >= 1 and < 5" in repr(answer)
+    assert "effective sample size" in str(answer.probability("price > 3"))
+    assert "effective sample size" in repr(answer.quantiles("price"))
+
+
+def test_impossible_events_have_probability_zero(model: NITSDensity) -> None:
+    answer = model.given(count=(3, 8))
+    assert answer.probability("count > 9") == (0.0, 0.0, math.inf)
+    assert model.given(count=4).probability("count > 9") == (0.0, 0.0, math.inf)
+    assert model.given(count=4).probability("count < 9").estimate == pytest.approx(1)
+    assert answer.probability("price is not missing").estimate == pytest.approx(1)
+
+
+def test_every_row_of_a_mean_is_its_own(model: NITSDensity) -> None:
+    """`sample` with conditions is the same as `given`."""
+    a = model.sample(7, random_state=2, given={"city": "Oslo", "rain": (1, None)})
+    b = model.given(city="Oslo", rain=(1, None)).sample(7, random_state=2)
+    pandas.testing.assert_frame_equal(a, b)
+    whole = model.sample(40, random_state=2, given={"city": "Oslo"}, complete=True)
+    assert whole.notna().all().all()
+
+
+def test_values_beyond_the_training_values(model: NITSDensity, drawn: Any) -> None:
+    most = mixed(300)["price"].max()
+    rows = model.given(price=(most + 0.05, None)).sample(100, random_state=0)
+    assert (rows["price"] > most).all()
+    found = model.probability({"price": (most + 0.05, None)})
+    assert found.estimate == pytest.approx(1 / 301, rel=0.05)
+
+
+# Log-densities.
+
+
+def test_log_densities_under_conditions(plane: NITSDensity) -> None:
+    table = pandas.DataFrame({"x": [0.3, 0.3, -2.0], "y": [0.5, 1.5, 0.1]})
+    shares = plane.score_samples(table, per_column=True)
+    found = plane.given(x=0.3).log_prob(table[["y"]])
+    np.testing.assert_allclose(found[:2], shares[:2, 1], rtol=1e-4)
+    told = plane.given(x=(0, 1))
+    mass = plane.probability({"x": (0, 1)}).estimate
+    wanted = np.where(table["x"] >= 0, shares.sum(1) - math.log(mass), -np.inf)
+    np.testing.assert_allclose(told.log_prob(table), wanted, rtol=1e-4)
+
+
+def test_the_density_of_some_columns_leaves_the_rest_out(plane: NITSDensity) -> None:
+    y = np.array([-1.0, 0.4, 2.0])
+    x = np.linspace(-6, 6, 4001)
+    grid = pandas.DataFrame({"x": np.tile(x, 3), "y": np.repeat(y, len(x))})
+    joint = np.exp(plane.score_samples(grid)).reshape(3, -1).sum(1) * (x[1] - x[0])
+    found = plane.given().marginal(["y"]).log_prob(pandas.DataFrame({"y": y}))
+    assert (np.abs(np.exp(found) / joint - 1) < 5 * found.error + 5e-3).all()
+    assert (found.error > 0).all()
+    with pytest.raises(ValueError, match="the table must have the column 'y', but has x"):
+        plane.given().marginal(["y"]).log_prob(pandas.DataFrame({"x": y}))
+
+
+def test_pictures(model: NITSDensity) -> None:
+    answer = model.given(city="Oslo")
+    assert len(answer.plot("member").patches) == 2
+    assert answer.plot("rain").get_xlabel() == "rain"
+    assert answer.plot("seen").get_ylabel() == "density"
