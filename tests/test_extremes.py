@@ -44,6 +44,17 @@ def test_an_extreme_value_counts_as_beyond_the_next(table: Any, model: NITSDensi
     assert found.log_prob[at] == pytest.approx(expected, rel=1e-4)
 
 
+def test_a_limit_near_the_extreme_value_leaves_room_for_it() -> None:
+    """The room of a tail is counted from the value beside the extreme one."""
+    x = np.append(np.random.default_rng(1).exponential(size=300), 40.0)
+    table = pandas.DataFrame({"x": x})
+    model = NITSDensity(max_steps=2, random_state=0, support={"x": (0.0, 40.001)}).fit(table)
+    numbers = torch.from_numpy(model.schema_.numbers(zones.read(table))[0])
+    found = extremes(model.schema_.columns, numbers)
+    assert 300 in found.rows
+    assert np.isfinite(found.log_prob).all()
+
+
 def test_only_entries_that_were_held_out_change(table: Any, model: NITSDensity) -> None:
     numbers = torch.from_numpy(model.schema_.numbers(zones.read(table))[0])
     found = extremes(model.schema_.columns, numbers)

@@ -9,6 +9,7 @@ rows would be too good.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -71,8 +72,9 @@ def extremes(columns: Sequence[Column], numbers: torch.Tensor) -> Extremes:
         for law, largest in ((column.ruler.lower, False), (column.ruler.upper, True)):
             ends, at = values.topk(BESIDE, largest=largest)
             if law.share and ends[0] != ends[1]:
-                distance = (ends[0] - ends[1]).abs().numpy()
-                log_prob = float(law.log_density(distance)) + np.log(column.known)
+                distance = float((ends[0] - ends[1]).abs())
+                longer = replace(law, room=law.room + distance)  # from the next value to the limit
+                log_prob = float(longer.log_density(np.float64(distance))) + np.log(column.known)
                 found.append((int(where[at[0]]), i, log_prob - column.log_left))
     rows, places, log_prob = zip(*found, strict=True) if found else ((), (), ())
     return Extremes(np.array(rows, np.int64), np.array(places, np.int64), np.array(log_prob, float))
