@@ -36,7 +36,7 @@ from nits.tables.search import Search, Trial
 from nits.training.progress import Silent
 from nits.training.rows import Rows
 
-TABLES = ("gas_turbine", "magic_gamma", "diamonds")
+TABLES = ("gas_turbine", "magic_gamma", "diamonds", "beijing_air")
 LONGER = 4
 """Orders over which networks learn longer."""
 
