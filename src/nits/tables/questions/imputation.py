@@ -135,7 +135,7 @@ def _middle(how: str) -> Pick:
         found = []
         for i, law in enumerate(query.laws):
             numbers, tails = _column(cloud, i, every)
-            found.append(_one(law.column, how, numbers, tails, weights))
+            found.append(one(law.column, how, numbers, tails, weights))
         return [found]
 
     return pick
@@ -172,7 +172,7 @@ def _values(
     return made.array
 
 
-def _one(column: Column, how: str, numbers: Numbers, tails: Numbers, w: Numbers) -> NDArray[Any]:
+def one(column: Column, how: str, numbers: Numbers, tails: Numbers, w: Numbers) -> NDArray[Any]:
     """Returns one value for each row: of categories always the mode."""
     amounts = isinstance(column, Numeric) and column.kind != "categorical"
     if not amounts or how == "mode":

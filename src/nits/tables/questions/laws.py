@@ -78,8 +78,8 @@ class Law:
         masses = [self.left * mass for mass, _ in inner]
         parts = [(0, part) for part in event.lower] + [(1, part) for part in event.upper]
         for side, (start, stop) in parts:
-            share = (self.lower, self.upper)[side] * (stop - start)
-            masses.append(torch.full_like(u, share, dtype=torch.float64))
+            part = (self.lower, self.upper)[side] * (stop - start)
+            masses.append(torch.full_like(u, part, dtype=torch.float64))
         reach = torch.stack(masses).cumsum(0)  # (pieces, N)
         total = reach[-1]
         sought = u.double() * total

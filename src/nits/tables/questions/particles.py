@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -84,8 +84,14 @@ class Query:
     def take(self, rows: Tensor | slice) -> Query:
         """Returns the questions of some rows."""
         context = None if self.context is None else self.context[rows]
-        parts = (t[rows] for t in (self.given, self.numbers, self.log_prob, self.fixed))
-        return Query(self.laws, *parts, self.events, context)
+        return replace(
+            self,
+            given=self.given[rows],
+            numbers=self.numbers[rows],
+            log_prob=self.log_prob[rows],
+            fixed=self.fixed[rows],
+            context=context,
+        )
 
 
 class Shape(NamedTuple):
@@ -96,7 +102,7 @@ class Shape(NamedTuple):
     size: int
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """All of them."""
         return self.rows * self.batches * self.size
 
@@ -195,7 +201,7 @@ class Walk:
         chosen = systematic(self.log_weights, self.generator)
         own = torch.arange(self.shape.size).expand(self.shape)
         index = torch.where(uneven.unsqueeze(-1), chosen, own)
-        first = torch.arange(0, self.shape.count, self.shape.size).reshape(*self.shape[:2], 1)
+        first = torch.arange(0, self.shape.total, self.shape.size).reshape(*self.shape[:2], 1)
         mean = self.log_weights.logsumexp(-1, keepdim=True) - math.log(self.shape.size)
         even = torch.where(uneven.unsqueeze(-1), mean.expand(self.shape), self.log_weights)
         self.select((first + index).flatten())
