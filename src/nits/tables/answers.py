@@ -9,11 +9,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from nits.tables import zones
 from nits.tables.questions import asked, explanation, imputation
 from nits.tables.questions.answer import Answer
 from nits.tables.questions.conditions import Range, Told
 from nits.tables.questions.dependence import Dependence
 from nits.tables.questions.explanation import Explanation
+from nits.tables.questions.many import RowAnswers
 from nits.tables.questions.results import Estimate
 
 if TYPE_CHECKING:
@@ -36,10 +38,24 @@ class Answers:
         """
         check_is_fitted(self)
         model = cast("NITSDensity", self)
+        if conditions is not None and hasattr(conditions, "shape"):
+            raise TypeError(
+                "conditions must be a mapping or a text, but are a table; call given_rows(table) "
+                "for one question per row."
+            )
         found = asked.gathered(model, conditions)
         for name, told in asked.gathered(model, columns).items():
             found.setdefault(name, []).extend(told)
         return Answer(model, found)
+
+    def given_rows(self, X: Any, conditions: Told | str | None = None) -> RowAnswers:
+        """Returns the model given each row of a table that has some of the columns.
+
+        conditions: What is given besides, the same for all rows; see `given`.
+        """
+        check_is_fitted(self)
+        model = cast("NITSDensity", self)
+        return RowAnswers(model, zones.read(X), asked.gathered(model, conditions))
 
     def _under(self, given: Told | str, complete: bool) -> Answer:
         """Returns the model under conditions, and without holes if rows shall be complete."""

@@ -18,7 +18,7 @@ from nits.tables.questions.behind import Behind
 from nits.tables.questions.cloud import PARTICLES, members, ratio, walked
 from nits.tables.questions.conditions import Conditions
 from nits.tables.questions.dependence import Dependence
-from nits.tables.questions.particles import Query
+from nits.tables.questions.query import Query
 from nits.tables.questions.results import Estimate, Found, Probabilities
 from nits.tables.questions.single import OneColumn
 from nits.tables.validate import checked_levels

@@ -22,7 +22,7 @@ from nits.tables.frames import Frame, Values
 from nits.tables.questions import asked
 from nits.tables.questions.cloud import Cloud, members, walked
 from nits.tables.questions.imputation import one as middle
-from nits.tables.questions.particles import Query
+from nits.tables.questions.query import Query
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
@@ -60,7 +60,7 @@ def explained(estimator: NITSDensity, X: Any, seed: int) -> Explanation:
     frame = zones.read(X)
     schema = estimator.schema_
     schema._refuse_lacking(frame)
-    base = Query.empty(schema.columns, 1, estimator.model_.like)
+    base = asked.empty(estimator)
     whole = asked.tabled(estimator, base, frame, schema.names)
     surprise, likely = [], {}
     for i, column in enumerate(schema.columns):

@@ -72,8 +72,10 @@ class Law:
             torch.where(at, end, drawn.numbers), torch.where(at, share.to(drawn.tails), drawn.tails)
         )
 
-    def inside(self, steps: Steps, event: Event, u: Tensor) -> tuple[Tensor, Drawn]:
+    def inside(self, steps: Steps, event: Event | None, u: Tensor) -> tuple[Tensor, Drawn]:
         """Draws values in an event at probabilities u; returns its log-probability, too."""
+        if event is None:
+            return torch.zeros_like(u, dtype=torch.float64), self.free(steps, u)
         inner = self._inner(steps, event, u)
         masses = [self.left * mass for mass, _ in inner]
         parts = [(0, part) for part in event.lower] + [(1, part) for part in event.upper]
