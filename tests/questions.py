@@ -20,7 +20,7 @@ def shaken(model: NITSDensity, seed: int, amount: float = 0.25) -> NITSDensity:
     source = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for p in model.model_.parameters():
-            p += amount * torch.randn(p.shape, generator=source)
+            p.add_(torch.randn(p.shape, generator=source), alpha=amount)
     return model
 
 

@@ -70,7 +70,6 @@ def test_contexts_outside_the_support_are_refused() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown level": ({"city": "Paris"}, "given for 'city' must be one .* but is 'Paris'"),
-    "a list": ({"city": ["Oslo"]}, "given for 'city' must hold .* type list"),
     "a fraction": ({"count": 3.5}, "given for 'count' must be one .* but is 3.5"),
     "infinity": ({"count": np.inf}, "given for 'count' must be one .* but is inf"),
     "a hole": ({"count": np.nan}, "given for 'count' must be one .* but is nan"),

@@ -1,6 +1,7 @@
 """Questions to a joint model: answers agree with brute force, and are exact where they can be."""
 
 import math
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import torch
 import nits
 from mixed_table import mixed, small
 from nits import NITSDensity
+from nits.model.density import Density
+from nits.model.steps import Steps
 from nits.tables.questions.particles import effective, systematic
-from questions import holds, misses, mixture, question, random_model
+from questions import holds, misses, mixture, question, random_model, shaken
 
 SEEN = 1 - 1 / 302
 """What is left by (28) for values that could have been seen in training, of 300 rows: a model's
@@ -254,6 +257,41 @@ def test_values_beyond_the_training_values(model: NITSDensity, drawn: Any) -> No
     assert (rows["price"] > most).all()
     found = model.probability({"price": (most + 0.05, None)})
     assert found.estimate == pytest.approx(1 / 301, rel=0.05)
+
+
+# A companion that proposes.
+
+
+class Proposing:
+    """A companion that reads nothing of what is given: a poor one, which must do no harm."""
+
+    def __init__(self, density: Density) -> None:
+        self.density = density
+
+    @property
+    def order(self) -> torch.Tensor:
+        return self.density.order
+
+    def steps(
+        self,
+        n: int,
+        values: torch.Tensor,
+        given: torch.Tensor,
+        context: torch.Tensor | None = None,
+    ) -> Steps:
+        return self.density.steps(n, context)
+
+
+def test_a_companion_proposes_and_the_model_decides(model: NITSDensity) -> None:
+    helped = deepcopy(model)
+    vars(helped)["companion_"] = Proposing(shaken(model, 9, 0.05).model_)
+    told = "price == 3.0 and size is not missing and rain > 0"
+    for event in ("size > 50", "city == 'Lima'", "rain < 4 and count > 3"):
+        a, b = (each.given(told).probability(event) for each in (model, helped))
+        assert a != b
+        assert abs(a.estimate - b.estimate) < 5 * math.hypot(a.error, b.error)
+    rows = helped.given(told).sample(50, random_state=0)
+    assert (rows["price"] == 3.0).all()
 
 
 # Log-densities.

@@ -9,9 +9,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nits.tables.questions import asked, imputation
+from nits.tables import zones
+from nits.tables.questions import asked, explanation, imputation
 from nits.tables.questions.answer import Answer
 from nits.tables.questions.conditions import Range, Told
+from nits.tables.questions.dependence import Dependence
+from nits.tables.questions.explanation import Explanation
+from nits.tables.questions.many import RowAnswers
 from nits.tables.questions.results import Estimate
 
 if TYPE_CHECKING:
@@ -38,6 +42,15 @@ class Answers:
         for name, told in asked.gathered(model, columns).items():
             found.setdefault(name, []).extend(told)
         return Answer(model, found)
+
+    def given_rows(self, X: Any, conditions: Told | str | None = None) -> RowAnswers:
+        """Returns the model given each row of a table that has some of the columns.
+
+        conditions: What is given besides, the same for all rows; see `given`.
+        """
+        check_is_fitted(self)
+        model = cast("NITSDensity", self)
+        return RowAnswers(model, zones.read(X), asked.gathered(model, conditions))
 
     def _under(self, given: Told | str, complete: bool) -> Answer:
         """Returns the model under conditions, and without holes if rows shall be complete."""
@@ -67,6 +80,19 @@ class Answers:
         found = imputation.imputed(cast("NITSDensity", self), X, draws, seed)
         return found[0] if isinstance(draws, str) else found
 
-    def probability(self, event: Mapping[str | int, Any] | str) -> Estimate:
+    def explain(self, X: Any, random_state: int = 0) -> Explanation:
+        """Returns how surprising each entry of a table is given all the others of its row.
+
+        The surprise is −log of the probability of a value at least as far out, or at most as
+        probable for categories; it has no unit. `likely` has what would be likely instead.
+        """
+        check_is_fitted(self)
+        return explanation.explained(cast("NITSDensity", self), X, random_state)
+
+    def dependence(self, draws: int = 20_000) -> Dependence:
+        """Returns the mutual information of every pair of columns in nats, with a plot."""
+        return self.given().dependence(draws)
+
+    def probability(self, event: Mapping[Any, Any] | str) -> Estimate:
         """Returns the probability of an event, such as "delay > 30 and carrier == 'UA'"."""
         return self.given().probability(event)

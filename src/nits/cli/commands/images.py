@@ -116,12 +116,13 @@ def sample(args: argparse.Namespace, model: NITSImages) -> int:
 
 
 def _labels(args: argparse.Namespace) -> int | None:
-    for name, value in args.given:
+    found = None
+    for text in args.given:
+        name, _, value = text.partition("=")
         if name != "label" or not value.lstrip("-").isdigit():
-            raise ValueError(
-                f"--given must be label=NUMBER for a model of images, but is {name}={value}."
-            )
-    return int(args.given[-1][1]) if args.given else None
+            raise ValueError(f"--given must be label=NUMBER for a model of images, but is {text}.")
+        found = int(value)
+    return found
 
 
 def _write(images: NDArray[np.uint8], output: Path) -> None:

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from nits import checks
 from nits.tables import orders
-from nits.tables.questions import asked, likelihood, rows
+from nits.tables.questions import asked, dependence, likelihood, rows
 from nits.tables.questions.ahead import Ahead
 from nits.tables.questions.behind import Behind
 from nits.tables.questions.cloud import PARTICLES, members, ratio, walked
 from nits.tables.questions.conditions import Conditions
-from nits.tables.questions.particles import Query
+from nits.tables.questions.dependence import Dependence
+from nits.tables.questions.query import Query
 from nits.tables.questions.results import Estimate, Found, Probabilities
 from nits.tables.questions.single import OneColumn
 from nits.tables.validate import checked_levels
@@ -73,7 +74,7 @@ class Answer:
             drawn = rows.drawn(self.estimator, self.query, n_samples, seed)
         return rows.table(self.estimator, drawn, self.conditions, seed)
 
-    def probability(self, event: Mapping[str | int, Any] | str) -> Estimate:
+    def probability(self, event: Mapping[Any, Any] | str) -> Estimate:
         """Returns the probability of an event, such as "delay > 30 and carrier == 'UA'"."""
         told = asked.gathered(self.estimator, event)
         self._refuse_context(told)
@@ -144,6 +145,10 @@ class Answer:
         """Returns the distribution of some columns under the conditions, to score rows."""
         names = self.estimator.schema_.names
         return likelihood.Marginal(self, orders.names_of(columns, names))
+
+    def dependence(self, draws: int = 20_000) -> Dependence:
+        """Returns the mutual information of every pair of columns in nats, from draws."""
+        return dependence.found(self, draws, self.seed)
 
     def plot(self, column: str | int, ax: Any = None) -> Any:
         """Draws a column's density, or the probabilities of its categories; returns the axes."""

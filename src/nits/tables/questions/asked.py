@@ -14,7 +14,7 @@ from nits.tables.questions import conditions, parser
 from nits.tables.questions.conditions import Condition, Conditions, Missing, Told, Value
 from nits.tables.questions.cuts import One, coded
 from nits.tables.questions.events import Event, event
-from nits.tables.questions.particles import Query
+from nits.tables.questions.query import Query
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 def gathered(estimator: NITSDensity, given: Told | str | None) -> Conditions:
     """Returns conditions by column, or from a text; columns set aside cannot have any."""
+    if hasattr(given, "shape"):
+        raise TypeError(
+            f"given must map columns to their values, but is a {type(given).__name__}; pass "
+            "{name: value}, or a table to given_rows for one question per row."
+        )
     told = parser.parse(given) if isinstance(given, str) else given
     names = [*estimator.names_, *estimator.context_schema_.names]
     found = conditions.gathered(told, names)
@@ -35,10 +40,16 @@ def gathered(estimator: NITSDensity, given: Told | str | None) -> Conditions:
     return found
 
 
+def empty(estimator: NITSDensity, rows: int = 1) -> Query:
+    """Returns the question in which nothing is given."""
+    found = Query.empty(estimator.schema_.columns, rows, estimator.model_.like)
+    return replace(found, companion=getattr(estimator, "companion_", None))
+
+
 def query(estimator: NITSDensity, given: Conditions, rows: int = 1) -> Query:
     """Returns the question in which conditions are given, the same for all rows."""
     columns = estimator.schema_.columns
-    found = Query.empty(columns, rows, estimator.model_.like)
+    found = empty(estimator, rows)
     events: dict[int, Event] = {}
     for i, column in enumerate(columns):
         told = given.get(column.name, [])

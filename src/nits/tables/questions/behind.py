@@ -65,7 +65,9 @@ class Behind(OneColumn):
     def _at(self, levels: Numbers) -> NDArray[np.int64]:
         order = self._sorted()
         reach = np.cumsum(self.weights[order])
-        return order[np.minimum(np.searchsorted(reach, levels * reach[-1]), len(order) - 1)]
+        at = np.minimum(np.searchsorted(reach, levels * reach[-1]), len(order) - 1)
+        found: NDArray[np.int64] = order[at]
+        return found
 
     def _values(self, which: NDArray[np.int64]) -> NDArray[Any]:
         made = self.column.decode(self.numbers[which], np.random.default_rng(0))
@@ -111,7 +113,7 @@ class Behind(OneColumn):
         """Returns the value of greatest weight, or the middle of the densest draws."""
         order = self._sorted()
         distinct, place = np.unique(self._values(order), return_inverse=True)
-        sums = np.bincount(place, self.weights[order])
+        sums = np.bincount(place, self.weights[order]).astype(np.float64)
         if self.column.kind != "continuous" or sums.max() > ATOM:
             return distinct[int(np.argmax(sums))]
         return distinct[_middle(sums)]

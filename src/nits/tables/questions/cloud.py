@@ -16,7 +16,8 @@ from nits.model.density import Density
 from nits.model.mixture import Mixture
 from nits.pnn.random import another
 from nits.tables.questions.laws import Drawn
-from nits.tables.questions.particles import Query, Shape, Walk, effective
+from nits.tables.questions.particles import Shape, Walk, effective
+from nits.tables.questions.query import Query
 
 BATCHES = 16
 """Independent randomizations, from which standard errors are found."""

@@ -109,7 +109,8 @@ def condition(column: str, given: Any) -> Condition:
                 f"a range of {column!r} must be a pair (low, high), but has {len(given)} "
                 "numbers; write a set for several values."
             )
-        return Range(*(None if _none(end) else end for end in given))
+        low, high = (None if _none(end) else end for end in given)
+        return Range(low, high)
     if isinstance(given, slice):
         return Range(given.start, given.stop)
     if isinstance(given, set | frozenset | list | np.ndarray):
@@ -126,7 +127,7 @@ def _none(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 
 
-Told = Mapping[str | int, Any] | Iterable[tuple[str, Condition]]
+Told = Mapping[Any, Any] | Iterable[tuple[str, Condition]]
 """Conditions by column, or pairs of a column and a condition."""
 
 

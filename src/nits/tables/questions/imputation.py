@@ -19,7 +19,8 @@ from nits.tables.columns.numeric import Numeric
 from nits.tables.frames import Frame
 from nits.tables.questions import asked, events
 from nits.tables.questions.cloud import Cloud, members, walked
-from nits.tables.questions.particles import Query, systematic
+from nits.tables.questions.particles import systematic
+from nits.tables.questions.query import Query
 from nits.tables.questions.single import as_values
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _found(
 def _query(estimator: NITSDensity, frame: Frame, holes: NDArray[np.bool_]) -> Query:
     """Returns the questions: observed entries are given, and the others are known values."""
     names = estimator.schema_.names
-    base = Query.empty(estimator.schema_.columns, 1, estimator.model_.like)
+    base = asked.empty(estimator)
     question = asked.tabled(estimator, base, frame, names)
     absent = torch.from_numpy(holes)
     known = {i: events.known(law.column) for i, law in enumerate(base.laws) if holes[:, i].any()}
@@ -135,7 +136,7 @@ def _middle(how: str) -> Pick:
         found = []
         for i, law in enumerate(query.laws):
             numbers, tails = _column(cloud, i, every)
-            found.append(_one(law.column, how, numbers, tails, weights))
+            found.append(one(law.column, how, numbers, tails, weights))
         return [found]
 
     return pick
@@ -172,7 +173,7 @@ def _values(
     return made.array
 
 
-def _one(column: Column, how: str, numbers: Numbers, tails: Numbers, w: Numbers) -> NDArray[Any]:
+def one(column: Column, how: str, numbers: Numbers, tails: Numbers, w: Numbers) -> NDArray[Any]:
     """Returns one value for each row: of categories always the mode."""
     amounts = isinstance(column, Numeric) and column.kind != "categorical"
     if not amounts or how == "mode":
@@ -180,9 +181,14 @@ def _one(column: Column, how: str, numbers: Numbers, tails: Numbers, w: Numbers)
     elif how == "mean" and isinstance(column, Numeric) and not column.facts.ordered:
         return as_values(column, (w * _amounts(column, numbers, tails)).sum(1))
     else:
-        at = _halfway(numbers, tails, w)
+        at = halfway(numbers, tails, w)
     rows = np.arange(len(numbers))
-    return _values(column, numbers[rows, at], tails[rows, at], np.random.default_rng(0))
+    return decoded(column, numbers[rows, at], tails[rows, at])
+
+
+def decoded(column: Column, numbers: Numbers, tails: Numbers) -> NDArray[Any]:
+    """Returns the values of numbers and tails."""
+    return _values(column, numbers, tails, np.random.default_rng(0))
 
 
 def _amounts(column: Numeric, numbers: Numbers, tails: Numbers) -> Numbers:
@@ -196,12 +202,12 @@ def _amounts(column: Numeric, numbers: Numbers, tails: Numbers) -> Numbers:
     return x
 
 
-def _halfway(numbers: Numbers, tails: Numbers, w: Numbers) -> NDArray[np.int64]:
-    """Returns which draw of each row is the weighted median."""
+def halfway(numbers: Numbers, tails: Numbers, w: Numbers, level: float = 0.5) -> NDArray[np.int64]:
+    """Returns which draw of each row is the weighted median, or another quantile."""
     side = np.where(np.isnan(tails), 0.0, np.sign(tails))
     order = np.lexsort((np.nan_to_num(tails), np.nan_to_num(numbers), side), axis=1)
     reach = np.take_along_axis(w, order, 1).cumsum(1)
-    at = (reach < 0.5 * reach[:, -1:]).sum(1)
+    at = (reach < level * reach[:, -1:]).sum(1)
     return np.take_along_axis(order, np.minimum(at, w.shape[1] - 1)[:, None], 1)[:, 0]
 
 

@@ -72,14 +72,16 @@ class Law:
             torch.where(at, end, drawn.numbers), torch.where(at, share.to(drawn.tails), drawn.tails)
         )
 
-    def inside(self, steps: Steps, event: Event, u: Tensor) -> tuple[Tensor, Drawn]:
+    def inside(self, steps: Steps, event: Event | None, u: Tensor) -> tuple[Tensor, Drawn]:
         """Draws values in an event at probabilities u; returns its log-probability, too."""
+        if event is None:
+            return torch.zeros_like(u, dtype=torch.float64), self.free(steps, u)
         inner = self._inner(steps, event, u)
         masses = [self.left * mass for mass, _ in inner]
         parts = [(0, part) for part in event.lower] + [(1, part) for part in event.upper]
         for side, (start, stop) in parts:
-            share = (self.lower, self.upper)[side] * (stop - start)
-            masses.append(torch.full_like(u, share, dtype=torch.float64))
+            part = (self.lower, self.upper)[side] * (stop - start)
+            masses.append(torch.full_like(u, part, dtype=torch.float64))
         reach = torch.stack(masses).cumsum(0)  # (pieces, N)
         total = reach[-1]
         sought = u.double() * total

@@ -16,7 +16,7 @@ from nits.tables.questions import asked
 from nits.tables.questions.cloud import members, ratio, walked
 from nits.tables.questions.conditions import Missing, Value
 from nits.tables.questions.cuts import one, typed
-from nits.tables.questions.particles import Query
+from nits.tables.questions.query import Query
 from nits.tables.questions.results import Found
 
 if TYPE_CHECKING:

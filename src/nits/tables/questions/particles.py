@@ -10,8 +10,6 @@ the weights have become uneven.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,72 +18,15 @@ from torch import Tensor
 
 from nits.model.density import Density
 from nits.model.steps import Steps
-from nits.tables.columns import Column
-from nits.tables.questions.events import Event
-from nits.tables.questions.laws import Drawn, Law
+from nits.tables.questions.laws import Drawn
+from nits.tables.questions.query import Query
+
+PLAIN = 0.1
+"""Share of draws from the model itself where a companion proposes the others, so that no draw
+counts for more than ten."""
 
 RESAMPLED_BELOW = 0.5
 """Effective share of the particles below which they are resampled."""
-
-
-@dataclass(frozen=True)
-class Query:
-    """What is given, for each of R rows, in the columns' numbers.
-
-    laws: The laws of the D columns.
-    given: Which entries have a given value, shape (R, D).
-    numbers: The numbers of those values, shape (R, D).
-    log_prob: What is added to the model's log-probability of them, in float64, shape (R, D).
-    fixed: Where it stands in its place, shape (R, D).
-    events: Conditions by column, for the entries that have no given value.
-    context: What the model reads of columns that it does not model, shape (R, C).
-    """
-
-    laws: tuple[Law, ...]
-    given: Tensor
-    numbers: Tensor
-    log_prob: Tensor
-    fixed: Tensor
-    events: Mapping[int, Event]
-    context: Tensor | None = None
-
-    @classmethod
-    def empty(cls, columns: Sequence[Column], rows: int, like: Tensor) -> Query:
-        """Returns the question in which nothing is given."""
-        shape = (rows, len(columns))
-        return cls(
-            tuple(Law(column) for column in columns),
-            torch.zeros(shape, dtype=torch.bool),
-            torch.full(shape, torch.nan, dtype=like.dtype),
-            torch.zeros(shape, dtype=torch.float64),
-            torch.zeros(shape, dtype=torch.bool),
-            {},
-        )
-
-    @property
-    def rows(self) -> int:
-        """R, how many questions these are."""
-        return len(self.given)
-
-    def last(self, order: list[int]) -> int:
-        """Returns how many columns of an order there are up to the last that has a condition."""
-        told = self.given.any(0)
-        ranks = [r for r, i in enumerate(order) if bool(told[i]) or i in self.events]
-        return ranks[-1] + 1 if ranks else 0
-
-    def leading(self, order: list[int]) -> int:
-        """Returns how many columns of an order are given in all rows before the first that is not.
-
-        Up to there nothing is drawn.
-        """
-        told = self.given.all(0)
-        return next((r for r, i in enumerate(order) if not bool(told[i])), len(order))
-
-    def take(self, rows: Tensor | slice) -> Query:
-        """Returns the questions of some rows."""
-        context = None if self.context is None else self.context[rows]
-        parts = (t[rows] for t in (self.given, self.numbers, self.log_prob, self.fixed))
-        return Query(self.laws, *parts, self.events, context)
 
 
 class Shape(NamedTuple):
@@ -96,7 +37,7 @@ class Shape(NamedTuple):
     size: int
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """All of them."""
         return self.rows * self.batches * self.size
 
@@ -119,17 +60,30 @@ class Walk:
         self.log_weights = torch.zeros(shape, dtype=torch.float64)
         self.effective = torch.ones(shape.rows, shape.batches, dtype=torch.float64)
         self.fed: list[Drawn] = []
-        self.steps = self._started()
+        self.proposed_to = self._proposed_to()
+        self.steps, self.proposal = self._started()
 
     @property
     def rank(self) -> int:
         """How many columns the particles have passed."""
         return len(self.fed)
 
-    def _started(self) -> Steps:
-        context = self.query.context
-        about = None if context is None else context[self.row]
-        return self.density.steps(len(self.row), about)
+    def _proposed_to(self) -> int:
+        """Returns up to which column a companion proposes: those before the last given one."""
+        companion = self.query.companion
+        if companion is None or companion.order.tolist() != self.order:
+            return 0
+        return self.query.told(self.order)
+
+    def _started(self) -> tuple[Steps, Steps | None]:
+        """Returns the density's steps, and those of the companion if it proposes."""
+        query, n = self.query, len(self.row)
+        about = None if query.context is None else query.context[self.row]
+        steps = self.density.steps(n, about)
+        if query.companion is None or self.rank >= self.proposed_to:
+            return steps, None
+        told = query.numbers[self.row], query.given[self.row]
+        return steps, query.companion.steps(n, *told, about)
 
     def to(self, rank: int) -> Walk:
         """Walks on until so many columns are passed; returns itself."""
@@ -153,6 +107,8 @@ class Walk:
     def feed(self, drawn: Drawn) -> None:
         """Takes the values of the next column."""
         self.steps.feed(drawn.numbers)
+        if self.proposal is not None:
+            self.proposal.feed(drawn.numbers)
         self.fed.append(drawn)
 
     def _drawn(self, rank: int) -> tuple[Drawn, Tensor]:
@@ -162,18 +118,28 @@ class Walk:
         if bool(here.all()):
             return self._told(i)
         u = self.u[:, rank].repeat(self.shape.rows)
-        event = self.query.events.get(i)
-        if event is None:
-            added = torch.zeros(len(u), dtype=torch.float64)
-            drawn = self.query.laws[i].free(self.steps, u)
-        else:
-            added, drawn = self.query.laws[i].inside(self.steps, event, u)
+        added, drawn = self._inside(i, u)
         if not bool(here.any()):
             return drawn, added
         told, density = self._told(i)
         at = here[self.row]
         both = (torch.where(at, a, b) for a, b in zip(told, drawn, strict=True))
         return Drawn(*both), torch.where(at, density, added)
+
+    def _inside(self, i: int, u: Tensor) -> tuple[Tensor, Drawn]:
+        """Draws values of a column that is not given; returns what they add to the log-weights."""
+        law, event = self.query.laws[i], self.query.events.get(i)
+        mass, drawn = law.inside(self.steps, event, u)
+        if self.proposal is None or self.rank >= self.proposed_to:
+            return mass, drawn
+        other_mass, other = law.inside(self.proposal, event, u)
+        plain = torch.rand(len(u), generator=self.generator) < PLAIN
+        numbers, tails = (torch.where(plain, a, b) for a, b in zip(drawn, other, strict=True))
+        # With p and q cut to the event, a draw from εp + (1 − ε)q counts p / (εp + (1 − ε)q).
+        ahead = self.proposal.log_prob(numbers).double() - self.steps.log_prob(numbers).double()
+        ahead = torch.where(torch.isnan(tails), ahead, 0.0)
+        parts = [math.log(PLAIN) - mass, math.log(1 - PLAIN) + ahead - other_mass]
+        return -torch.logaddexp(*parts), Drawn(numbers, tails)
 
     def _told(self, i: int) -> tuple[Drawn, Tensor]:
         """Returns the given values of a column, and their log-probabilities."""
@@ -195,7 +161,7 @@ class Walk:
         chosen = systematic(self.log_weights, self.generator)
         own = torch.arange(self.shape.size).expand(self.shape)
         index = torch.where(uneven.unsqueeze(-1), chosen, own)
-        first = torch.arange(0, self.shape.count, self.shape.size).reshape(*self.shape[:2], 1)
+        first = torch.arange(0, self.shape.total, self.shape.size).reshape(*self.shape[:2], 1)
         mean = self.log_weights.logsumexp(-1, keepdim=True) - math.log(self.shape.size)
         even = torch.where(uneven.unsqueeze(-1), mean.expand(self.shape), self.log_weights)
         self.select((first + index).flatten())
@@ -206,7 +172,7 @@ class Walk:
         fed = [Drawn(*(part[index] for part in drawn)) for drawn in self.fed]
         self.row = self.row[index]
         self.fed = []
-        self.steps = self._started()
+        self.steps, self.proposal = self._started()
         for drawn in fed:
             self.feed(drawn)
 

@@ -33,7 +33,7 @@ class Estimate(NamedTuple):
         return f"{self.estimate} ± {self.error:.2g} (effective sample size {self.ess:.0f})"
 
 
-class Found(np.ndarray):  # type: ignore[type-arg]
+class Found(np.ndarray):
     """An array of values, such as quantiles, with what is known about its precision.
 
     error: Standard errors, an array of the same shape; of times, in seconds.

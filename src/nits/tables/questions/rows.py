@@ -17,7 +17,8 @@ from nits.tables.questions.cloud import allotted, members, walked
 from nits.tables.questions.conditions import Conditions, Value
 from nits.tables.questions.cuts import typed
 from nits.tables.questions.laws import Drawn
-from nits.tables.questions.particles import Query, Shape, Walk, systematic
+from nits.tables.questions.particles import Shape, Walk, systematic
+from nits.tables.questions.query import Query
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
@@ -117,8 +118,12 @@ def table(estimator: NITSDensity, found: Drawn, conditions: Conditions, seed: in
         if name in columns and len(told) == 1 and isinstance(told[0], Value):
             column = estimator.schema_.columns[estimator.schema_.names.index(name)]
             columns[name] = sampling._repeated(columns[name], typed(column, told[0].value))
-    every = sampling._every(estimator, columns, len(found.numbers))
-    return zones.write(Frame(every, estimator.schema_.form))
+    return zones.write(Frame(every(estimator, columns, len(found.numbers)), estimator.schema_.form))
+
+
+def every(estimator: NITSDensity, columns: dict[str, Values], count: int) -> dict[str, Values]:
+    """Returns drawn columns and those set aside, in the order of the training table."""
+    return sampling._every(estimator, columns, count)
 
 
 def values(estimator: NITSDensity, found: Drawn, seed: int) -> dict[str, Values]:

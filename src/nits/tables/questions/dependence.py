@@ -1,0 +1,94 @@
+"""How much columns tell of one another: the mutual information of every pair, from draws.
+
+With the values of each column in cells of about equal shares, and a cell for holes, the mutual
+information of a pair of columns is that of its table of counts, less the bias (a − 1)(b − 1) / 2n
+that counts of n independent draws have with a and b cells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nits import checks
+from nits.tables.questions import rows
+
+if TYPE_CHECKING:
+    from nits.tables.questions.answer import Answer
+
+CELLS = 24
+"""Cells of a column at most."""
+
+
+class Dependence(NamedTuple):
+    """The mutual information of every pair of columns.
+
+    names: The columns.
+    information: In nats, shape (D, D), symmetric, 0 on the diagonal.
+    error: About its standard error where columns are independent, shape (D, D).
+    """
+
+    names: list[str]
+    information: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+    def pairs(self, count: int = 10) -> list[tuple[str, str, float]]:
+        """Returns the pairs that tell most of one another, the first of them first."""
+        rows, columns = np.triu_indices(len(self.names), 1)
+        order = np.argsort(-self.information[rows, columns], kind="stable")[:count]
+        places = zip(rows[order].tolist(), columns[order].tolist(), strict=True)
+        return [(self.names[i], self.names[j], float(self.information[i, j])) for i, j in places]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draws the matrix; returns the axes."""
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            side = 2 + 0.35 * len(self.names)
+            ax = Figure(figsize=(side + 1, side), layout="constrained").subplots()
+        image = ax.imshow(self.information, cmap="Blues", vmin=0)
+        places = np.arange(len(self.names))
+        ax.set_xticks(places, self.names, rotation=90)
+        ax.set_yticks(places, self.names)
+        ax.figure.colorbar(image, ax=ax, label="nats")
+        return ax
+
+
+def found(answer: Answer, draws: int, seed: int) -> Dependence:
+    """Returns the dependence of the columns of an answer."""
+    checks.positive("draws", draws)
+    with torch.no_grad():
+        drawn = rows.drawn(answer.estimator, answer.query, draws, seed)
+    numbers, tails = (part.double().numpy() for part in drawn)
+    laws = answer.query.laws
+    cells = [_cells(numbers[:, i] + np.nan_to_num(tails[:, i])) for i in range(len(laws))]
+    d = len(laws)
+    information, error = np.zeros((d, d)), np.zeros((d, d))
+    for i in range(d):
+        for j in range(i):
+            information[i, j], error[i, j] = _of_pair(cells[i], cells[j])
+    names = [law.column.name for law in laws]
+    return Dependence(names, information + information.T, error + error.T)
+
+
+def _cells(x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Returns the cell of each value: few values have one each, others share them evenly."""
+    distinct, place = np.unique(x, return_inverse=True)
+    if len(distinct) <= CELLS:
+        return place.astype(np.int64)
+    edges = np.unique(np.quantile(x, np.arange(1, CELLS) / CELLS, method="higher"))
+    return np.searchsorted(edges, x, side="right").astype(np.int64)
+
+
+def _of_pair(a: NDArray[np.int64], b: NDArray[np.int64]) -> tuple[float, float]:
+    """Returns the mutual information of two columns' cells, and how far chance may move it."""
+    n, rows, columns = len(a), int(a.max()) + 1, int(b.max()) + 1
+    share = np.bincount(a * columns + b, minlength=rows * columns).reshape(rows, columns) / n
+    apart = share.sum(1, keepdims=True) * share.sum(0)
+    told = share > 0
+    whole = float((share[told] * np.log(share[told] / apart[told])).sum())
+    free = (rows - 1) * (columns - 1)
+    return max(0.0, whole - free / (2 * n)), float(np.sqrt(free / 2) / n)

@@ -1,0 +1,122 @@
+"""Holes filled in, entries explained, and columns that tell of one another."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+from mixed_table import mixed, small
+from nits import NITSDensity
+
+
+@pytest.fixture(scope="module")
+def table() -> Any:
+    """Two columns that nearly determine one another, a category that one of them decides."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, 400)
+    frame = pandas.DataFrame({"x": x, "y": 2 * x + rng.normal(0, 0.1, 400)})
+    frame["sign"] = np.where(x > 0, "plus", "minus")
+    frame["apart"] = rng.normal(5, 1, 400)
+    frame.loc[::10, "x"] = np.nan
+    frame.loc[5::10, "sign"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def model(table: Any) -> NITSDensity:
+    return small(max_steps=200).fit(table)
+
+
+def test_draws_fill_in_holes_and_touch_nothing_else(model: NITSDensity, table: Any) -> None:
+    drawn = model.impute(table, draws=2, random_state=0)
+    assert len(drawn) == 2
+    for each in drawn:
+        assert each.notna().all().all()
+        assert (each.dtypes == table.dtypes).all()
+        assert ((each == table) | table.isna()).all().all()
+    holes = table["x"].isna()
+    assert (drawn[0]["x"][holes] != drawn[1]["x"][holes]).mean() > 0.8
+    again = model.impute(table, draws=2, random_state=0)
+    pandas.testing.assert_frame_equal(again[1], drawn[1])
+
+
+def test_what_comes_later_is_heeded(model: NITSDensity, table: Any) -> None:
+    holes = table["x"].isna()
+    for how in ("mean", "median", "mode"):
+        filled = model.impute(table, how)
+        error = (filled["x"] - filled["y"] / 2)[holes]
+        assert error.abs().mean() < 0.25  # x alone has a deviation of 1
+    known = table["sign"].isna() & (table["y"].abs() > 0.7)
+    right = np.where(table["y"] > 0, "plus", "minus")
+    assert (filled["sign"] == right)[known].mean() > 0.85
+
+
+def test_draws_cover_what_was_hidden(model: NITSDensity, table: Any) -> None:
+    """Multiple imputations have the spread of the conditional distribution."""
+    hidden = table.assign(x=table["x"].where(np.arange(400) % 4 > 0))
+    holes = hidden["x"].isna() & table["x"].notna()
+    draws = np.stack([each["x"][holes] for each in model.impute(hidden, draws=20, random_state=1)])
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    assert 0.7 < ((table["x"][holes] >= low) & (table["x"][holes] <= high)).mean() <= 1
+    assert (high - low).mean() < 1.5  # that of x alone is 3.3
+
+
+def test_tables_of_every_kind_of_column() -> None:
+    table = mixed(120)
+    filled = small(max_steps=2).fit(table).impute(table, "mean")
+    assert filled.notna().all().all()
+    assert ((filled == table) | table.isna()).all().all()
+
+
+def test_a_table_without_holes_stays_as_it_is(model: NITSDensity, table: Any) -> None:
+    whole = table.dropna().reset_index(drop=True)
+    pandas.testing.assert_frame_equal(model.impute(whole, "mean"), whole)
+    assert len(model.impute(whole, draws=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("draws", "message"),
+    [
+        ("middle", "draws must be a number or one of mean, median, mode, but is 'middle'"),
+        (0, "draws must be a positive integer"),
+    ],
+)
+def test_what_cannot_be_asked(model: NITSDensity, table: Any, draws: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        model.impute(table, draws)
+
+
+def test_a_wrong_entry_is_the_most_surprising(model: NITSDensity, table: Any) -> None:
+    rows = table.dropna()[:30].reset_index(drop=True)
+    rows.loc[3, "apart"] = 12.0
+    rows.loc[7, "sign"] = "minus" if rows.loc[7, "x"] > 0 else "plus"
+    found = model.explain(rows)
+    assert found.surprise.shape == (30, 4)
+    assert (found.surprise >= 0).all()
+    worst = {(row, name) for row, name, _ in found.worst(4)}
+    assert (3, "apart") in worst
+    assert list(found.likely.columns) == list(table.columns)
+    assert abs(found.likely.loc[3, "apart"] - 5) < 1.5
+    assert np.abs(found.likely["x"] - rows["y"] / 2).mean() < 0.3
+
+
+def test_surprise_has_no_unit(table: Any) -> None:
+    rows = table.dropna()[["x", "y"]][:20]
+    scaled = rows * 1000.0
+    a, b = (small(max_steps=2).fit(t).explain(t).surprise for t in (rows, scaled))
+    np.testing.assert_allclose(a, b, atol=0.1)
+
+
+def test_dependence_is_that_of_the_columns(model: NITSDensity) -> None:
+    found = model.dependence(draws=4000)
+    names = found.names
+    assert (found.information == found.information.T).all()
+    assert (np.diag(found.information) == 0).all()
+    x, y, apart = (names.index(name) for name in ("x", "y", "apart"))
+    assert found.information[x, y] > 0.7
+    assert found.information[x, apart] < 0.1
+    assert {*found.pairs(1)[0][:2]} == {"x", "y"}
+    assert found.plot().images
+    assert math.isfinite(found.error.max())

@@ -1,0 +1,83 @@
+"""Answers for each row of a table: the same as those to single questions."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+from mixed_table import mixed, small
+from nits import NITSDensity
+from questions import random_model
+
+
+@pytest.fixture(scope="module")
+def model() -> NITSDensity:
+    return random_model()
+
+
+@pytest.fixture(scope="module")
+def rows() -> Any:
+    return mixed(300).dropna()[["size", "price"]][:4].reset_index(drop=True)
+
+
+def test_probabilities(model: NITSDensity, rows: Any) -> None:
+    found = model.given_rows(rows).probability("rain > 2")
+    for k, row in enumerate(rows.to_dict("records")):
+        single = model.given(row).probability("rain > 2")
+        error = math.hypot(single.error, found.error[k])
+        assert abs(single.estimate - found.estimate[k]) < 5 * error + 1e-4
+
+
+def test_quantiles_means_and_categories(model: NITSDensity, rows: Any) -> None:
+    many = model.given_rows(rows, "count > 1")
+    quantiles, means, shares = many.quantiles("rain"), many.mean("rain"), many.proba("city")
+    assert quantiles.shape == (4, 3)
+    assert many.mode("city").shape == (4,)
+    for k, row in enumerate(rows.to_dict("records")):
+        single = model.given("count > 1", **row)
+        spread = single.quantiles("rain", 0.75)[0] - single.quantiles("rain", 0.25)[0]
+        assert abs(quantiles[k, 1] - single.quantiles("rain", 0.5)[0]) < 0.25 * spread
+        assert abs(means[k] - single.mean("rain").estimate) < 0.25 * spread
+        np.testing.assert_allclose(shares[k], list(single.proba("city").values()), atol=0.06)
+
+
+def test_leading_columns_are_exact(model: NITSDensity, rows: Any) -> None:
+    many = model.given_rows(rows[["size"]])
+    quantiles = many.quantiles("count", [0.1, 0.9])
+    assert np.isinf(quantiles.ess).all()
+    for k, size in enumerate(rows["size"]):
+        single = model.given(size=size)
+        assert quantiles[k].tolist() == single.quantiles("count", [0.1, 0.9]).tolist()
+        assert many.mean("count")[k] == pytest.approx(single.mean("count").estimate)
+        assert many.proba("count")[k] == pytest.approx(list(single.proba("count").values()))
+
+
+def test_rows_are_drawn_for_each(model: NITSDensity, rows: Any) -> None:
+    drawn = model.given_rows(rows, {"city": "Oslo"}).sample(3, random_state=0)
+    assert list(drawn.columns) == list(mixed(10).columns)
+    assert drawn["size"].tolist() == rows["size"].repeat(3).tolist()
+    assert (drawn["city"] == "Oslo").all()
+    assert drawn["rain"].nunique() > 3
+
+
+def test_a_context_is_read_row_by_row() -> None:
+    table = mixed(200)[["city", "size", "count"]]
+    model = small(context=["city"], max_steps=20).fit(table)
+    rows = pandas.DataFrame({"city": ["Oslo", "Rome"]})
+    found = model.given_rows(rows).mean("size")
+    wanted = [model.given(city=city).mean("size").estimate for city in rows["city"]]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
+def test_what_cannot_be_asked(model: NITSDensity, rows: Any) -> None:
+    with pytest.raises(TypeError, match=r"call given_rows\(table\) for one question per row"):
+        model.given(rows)
+    many = model.given_rows(rows)
+    with pytest.raises(ValueError, match="column 'size' is given by the table, so it cannot be"):
+        many.mean("size")
+    with pytest.raises(ValueError, match="there is no column 'town'"):
+        model.given_rows(rows.assign(town=1))
+    with pytest.raises(ValueError, match="column 'size' must be given once, but is given twice"):
+        model.given_rows(rows, {"size": 3})
