@@ -63,8 +63,8 @@ class NITSDensity(Answers, Predictions, Outliers, DensityMixin, BaseEstimator): 
     order: The modelled columns in the order in which they are modelled, by default that of the
         table. If some are listed, these come first. "search" tries several orders of the others
         and keeps the table's unless another has the higher likelihood of held-out rows; "several"
-        has members in the best orders, which must then do without columns that are given, and
-        terms of columns; "greedy" takes next the column that those before it predict best.
+        has members in the best orders, which must then do without terms of columns;
+        "greedy" takes next the column that those before it predict best.
     hidden, blocks, dropout, learning_rate: Width, depth, dropout and learning rate of the weight
         model; by default they depend on the table's size.
     pnn: Hidden layers of each column's PNN; by default one layer, wider for more rows, which was
