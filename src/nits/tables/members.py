@@ -85,7 +85,8 @@ def learned(
     course = Course.of(estimator, rows, plan, seed)
     first = course.first()
     beside = companion.tasks(course, first[0])
-    results = _run([*first, *beside], estimator, plan)
+    # The companion learns longest, so it comes early; but a network for the model comes first.
+    results = _run([first[0], *beside, *first[1:]], estimator, plan)
     done = [pair for pair in results if pair[0].sort != companion.SORT]
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
