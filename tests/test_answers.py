@@ -11,6 +11,7 @@ import answers
 import answers_table
 import numpy as np
 import pytest
+import role_draws
 import torch
 
 import nits
@@ -68,11 +69,11 @@ def test_half_of_power(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_coins_give_half_of_the_entries() -> None:
-    given = answers.coins(4000, 5)
+    given = role_draws.coins(4000, 5)
     assert float(given.float().mean()) == pytest.approx(0.5, abs=0.02)
-    assert torch.equal(given, answers.coins(4000, 5))
-    assert (answers.pairs(50, 5).sum(1) == 2).all()
-    drawn, hidden = answers.Coins(joint=0.2).draw(4000, 5, torch.Generator().manual_seed(0))
+    assert torch.equal(given, role_draws.coins(4000, 5))
+    assert (role_draws.pairs(50, 5).sum(1) == 2).all()
+    drawn, hidden = role_draws.Coins(joint=0.2).draw(4000, 5, torch.Generator().manual_seed(0))
     assert float(drawn.float().mean()) == pytest.approx(0.4, abs=0.02)
     assert not (drawn & hidden).any()
 

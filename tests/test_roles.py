@@ -17,6 +17,7 @@ from nits import NITSDensity, RandomRoles, Recipe, Roles, fit
 from nits.cli.main import main
 from nits.heads import Atoms, Categorical, Continuous, Head, Integer
 from nits.model.random_roles import Shares
+from nits.tables import companion, members
 from registry import kinds_of_tables, randomized, roles, seeded
 
 ORDER = [3, 1, 4, 0, 2]
@@ -361,6 +362,26 @@ def test_the_estimator_has_a_companion_that_changes_nothing_else(estimator: NITS
     assert np.array_equal(alone.score_samples(rows), estimator.score_samples(rows))
     assert companion_of(estimator).order.tolist() == estimator.model_.order.tolist()
     assert len(estimator.history_["companion"]["validation"]) > 0
+
+
+@pytest.mark.parametrize(("named", "times"), [(None, companion.LONGER), (30, 1)])
+def test_the_companion_has_more_steps_unless_they_are_named(
+    named: int | None, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def stopped(tasks: list[Any], *_: Any) -> list[Any]:
+        seen.extend(tasks)
+        return []
+
+    monkeypatch.setattr(members, "_run", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        small(answers="any", max_steps=named, members=1).fit(table(60))
+    first, last = seen
+    assert last.sort == companion.SORT
+    assert last.max_steps == times * first.max_steps
+    assert last.seed != first.seed
+    assert last.recipe == first.recipe
 
 
 def test_the_companion_is_saved(estimator: NITSDensity, tmp_path: Path) -> None:

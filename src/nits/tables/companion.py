@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SORT = "companion"
 """What tasks call it, in place of a sort of members."""
 
+LONGER = 2
+"""Times the steps of a member, unless the user names them: it has more to learn (docs/roles.md)."""
+
 ANY = "any"
 """The questions that `NITSDensity(answers=)` can be told to be ready for."""
 
@@ -40,7 +43,10 @@ def tasks(course: Course, first: Task) -> list[Task]:
         return []
     seed = course.seed + course.plan.members
     density = network(course.estimator.sketch_, course.plan.styles[0], course.plan, seed)
-    return [first._replace(density=density, sort=SORT, about={}, seed=seed)]
+    found = first._replace(density=density, sort=SORT, about={}, seed=seed)
+    if course.estimator.max_steps is None and first.max_steps is not None:
+        found = found._replace(max_steps=LONGER * first.max_steps)
+    return [found]
 
 
 def network(sketch: Sketch, style: Style, plan: Plan, seed: int) -> RandomRoles:

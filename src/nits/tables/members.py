@@ -77,7 +77,8 @@ def learned(
     kept = resume.opened(estimator, rows, plan, seed)
     first = course.first()
     beside = companion.tasks(course, first[0])
-    every = [*first, *beside]
+    # The companion learns longest, so it comes early; but a network for the model comes first.
+    every = [first[0], *beside, *first[1:]]
     ends = extremes(estimator.schema_.columns, torch.as_tensor(rows.x))
     results = _run(kept.placed(every) if kept else every, estimator, plan)
     done = _honest([pair for pair in results if pair[0].sort != companion.SORT], ends)
