@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nits.printable import listed
+
 GREEDY = "greedy"
 
 RANKED = 20_000
@@ -43,9 +45,7 @@ def position(key: str | int, names: list[str]) -> int:
     if isinstance(key, int | np.integer) and 0 <= key < len(names):
         return int(key)
     if key not in names:
-        raise ValueError(
-            f"there is no column {key!r} among {', '.join(names)}; check the spelling."
-        )
+        raise ValueError(f"there is no column {key!r} among {listed(names)}; check the spelling.")
     return names.index(str(key))
 
 
