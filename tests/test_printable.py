@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from nits.cli.main import main
-from nits.printable import printable
+from nits.printable import listed, printable
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,12 @@ from nits.printable import printable
 )
 def test_characters_that_do_not_print_are_escaped(text: object, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_many_names_are_not_all_listed() -> None:
+    assert listed(["a", "b\x1b"]) == r"a, b\x1b"
+    many = listed(f"c{i}" for i in range(1000))
+    assert many.endswith("c29, … and 970 more")
 
 
 def test_names_and_levels_are_escaped_wherever_they_are_shown(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nits import printable
 from nits.model.density import Density
 from nits.model.mixture import Mixture
 
@@ -100,9 +101,7 @@ def position(key: str | int, names: list[str]) -> int:
     if isinstance(key, int | np.integer) and 0 <= key < len(names):
         return int(key)
     if key not in names:
-        raise ValueError(
-            f"there is no column {key!r} among {', '.join(names)}; check the spelling."
-        )
+        raise ValueError(f"there is no column {key!r} among {printable.listed(names)}; check the spelling.")
     return names.index(str(key))
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nits import checks
 from nits.model.mixture import Mixture
 from nits.pnn.random import private_generator, uniform
+from nits.printable import listed
 from nits.tables import frames, orders, zones
 from nits.tables.frames import Frame, Values
 from nits.tables.questions.cloud import members
@@ -113,7 +114,7 @@ def _context(estimator: NITSDensity, n: int, given: Any) -> torch.Tensor | None:
         return None
     if given is None:
         raise ValueError(
-            f"this model needs the columns {', '.join(estimator.context_schema_.names)}; "
+            f"this model needs the columns {listed(estimator.context_schema_.names)}; "
             "pass a table with them as given=."
         )
     numbers = estimator._given(zones.read(given), strict=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nits import checks
 from nits.chunks import slices
+from nits.printable import listed
 from nits.tables import orders
 from nits.tables.columns import Coded, Column, build, from_dict
 from nits.tables.columns.column import LOWER, UPPER
@@ -120,8 +121,8 @@ class Schema:
             )
         if lacking:
             raise ValueError(
-                f"the table must have the column{'s' * (len(lacking) > 1)} {_listed(lacking)}, "
-                f"but has {', '.join(frame.columns)}; add what lacks."
+                f"the table must have the column{'s' * (len(lacking) > 1)} {_named(lacking)}, "
+                f"but has {listed(frame.columns)}; add what lacks."
             )
 
     def drawn_ends(self, n: int, source: np.random.Generator) -> NDArray[np.float32]:
@@ -214,9 +215,9 @@ def unlimited(frame: Frame, support: Supports = None) -> tuple[Schema, Idle]:
     return Schema([build.unlimited(name, values) for name, values in named], frame.form), idle
 
 
-def _listed(names: list[str]) -> str:
+def _named(names: list[str]) -> str:
     *others, last = map(repr, names)
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{listed(others)} and {last}" if others else last
 
 
 def by_name(given: Mapping[str | int, Any] | None, names: list[str]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class Bar:
 
     def notice(self, text: str) -> None:
         """Prints the sentence above the bar."""
-        self.bar.console.print(text, highlight=False)
+        self.bar.console.print(text, highlight=False, markup=False)
 
     def interrupted(self) -> None:
         """Says so above the bar."""

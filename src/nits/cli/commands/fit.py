@@ -10,7 +10,7 @@ from typing import Any
 from nits import atomic
 from nits.cli import outputs
 from nits.cli.commands import images
-from nits.printable import printable
+from nits.printable import listed, printable
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +45,7 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
     unknown = [name for name in args.drop if name not in table.column_names]
     if unknown:
         raise ValueError(
-            f"there is no column {unknown[0]!r} among {', '.join(table.column_names)}; "
+            f"there is no column {unknown[0]!r} among {listed(table.column_names)}; "
             "check the spelling."
         )
     table = table.drop_columns(args.drop)
