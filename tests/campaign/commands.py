@@ -25,9 +25,9 @@ from pyarrow import csv, parquet
 import nits
 from mixed_table import mixed
 
-ROWS, DRAWN, SECONDS = 300, 200_000, 120
+ROWS, DRAWN, SECONDS = 120, 100_000, 300
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-FIT = ["--members", "7", "--max-steps", "150", "--quiet"]
+FIT = ["--members", "4", "--max-steps", "40", "--quiet"]
 
 VERBS = {
     "fit": ["fit", "t.csv", "-o", "out.nits", *FIT, "--checkpoint", "kept"],
