@@ -1,1 +1,5 @@
-"""Attacks with a seed: every case can be repeated alone."""
+"""Attacks with seeds: hostile tables through the command line, hostile values through Python.
+
+`PYTHONPATH=tests python -m campaign tables --cases 1000` counts cases and failures and prints each
+failing one as a command that repeats it; `make attack` runs everything for an hour.
+"""

@@ -40,10 +40,14 @@ VERBS = {
 }  # fmt: skip
 
 
+_folders: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
+
+
 @cache
 def folder() -> Path:
     """Returns a folder with tables, a model, and what each command writes if it is left alone."""
-    place = Path(tempfile.mkdtemp(prefix="nits-campaign-"))
+    _folders.append(tempfile.TemporaryDirectory(prefix="nits-campaign-"))
+    place = Path(_folders[-1].name)
     table = mixed(ROWS)[["size", "count"]]
     table.to_csv(place / "t.csv", index=False)
     mixed(DRAWN)[["size", "count"]].to_csv(place / "many.csv", index=False)
