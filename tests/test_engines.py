@@ -5,6 +5,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import torch
 import nits
 from mixed_table import mixed, small
 from nits import NITS, kernels
-from nits.engines import packing, pool
+from nits.engines import packing, pool, shared
 from nits.engines.board import RUNNING, Board, Line, Notices, add_notice
 from nits.engines.local import NO_PROCESSES, Local, available
 from nits.model.density import Density
@@ -309,6 +310,7 @@ def _dies_elsewhere(task: int, reporter: Reporter) -> int:
 
 SCRIPT = """
 import sys
+import tempfile
 sys.path.insert(0, {tests!r})
 from nits.engines.local import Local
 from test_engines import surroundings, trained, trainings
@@ -447,3 +449,17 @@ def test_workers_must_be_a_number() -> None:
     with pytest.raises(ValueError, match="workers must be at least 1, but is 0"):
         Local(0)
     assert Local().workers == available() >= 1
+
+
+def test_the_folder_of_a_killed_run_is_removed_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, other = tmp_path / f"{shared.PREFIX}abc", tmp_path / "mine"
+    for place in (left, other):
+        place.mkdir()
+        (place / "tasks").write_bytes(b"rows")
+    with shared.folder() as first, shared.folder() as second:
+        assert sorted(tmp_path.iterdir()) == sorted([first, second, other])
+        assert first.stat().st_mode & 0o077 == 0
+    assert list(tmp_path.iterdir()) == [other]

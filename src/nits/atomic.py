@@ -14,11 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks, so nothing is removed there
-    fcntl = None  # type: ignore[assignment]
-
 ENDING = ".part"
 STREAMS = ("/dev", "/proc")
 """Folders whose files are no files."""
@@ -88,14 +83,12 @@ def checked(path: Path) -> Path:
 
 def remove_stale(path: Path) -> None:
     """Removes temporary files of `path` that nobody writes any more."""
-    if fcntl is None:
-        return
     for place in path.parent.glob(f".{_escaped(path.name)}.*{ENDING}"):
         with suppress(OSError):
-            handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            handle = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                place.unlink()
+                if _lock(handle, wait=False):
+                    place.unlink()
             finally:
                 os.close(handle)
 
@@ -114,19 +107,23 @@ def _created(path: Path) -> tuple[int, Path]:
             continue
         except OSError as error:
             raise type(error)(f"{path} cannot be written: {error.strerror}.") from None
-        if _locked(handle, place):
+        _lock(handle, wait=True)
+        if place.exists():  # another might have taken it for stale before it was locked
             with suppress(OSError):
                 os.chmod(place, stat.S_IMODE(path.stat().st_mode))
             return handle, place
         os.close(handle)
 
 
-def _locked(handle: int, place: Path) -> bool:
-    """Locks a file, and returns whether it is still there: another might have taken it for stale.
+def _lock(handle: int, *, wait: bool) -> bool:
+    """Locks a file, and returns whether that was possible.
 
-    Where locks do not work, nobody takes a file for stale either.
+    Where locks do not work, as on Windows, nothing is taken for stale.
     """
-    if fcntl is not None:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-    return place.exists()
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True

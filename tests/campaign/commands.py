@@ -25,9 +25,9 @@ from pyarrow import csv, parquet
 import nits
 from mixed_table import mixed
 
-ROWS, DRAWN, SECONDS = 300, 200_000, 120
+ROWS, DRAWN, SECONDS = 120, 100_000, 300
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-FIT = ["--members", "7", "--max-steps", "150", "--quiet"]
+FIT = ["--members", "4", "--max-steps", "40", "--quiet"]
 
 VERBS = {
     "fit": ["fit", "t.csv", "-o", "out.nits", *FIT, "--checkpoint", "kept"],
@@ -40,10 +40,14 @@ VERBS = {
 }  # fmt: skip
 
 
+_folders: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
+
+
 @cache
 def folder() -> Path:
     """Returns a folder with tables, a model, and what each command writes if it is left alone."""
-    place = Path(tempfile.mkdtemp(prefix="nits-campaign-"))
+    _folders.append(tempfile.TemporaryDirectory(prefix="nits-campaign-"))
+    place = Path(_folders[-1].name)
     table = mixed(ROWS)[["size", "count"]]
     table.to_csv(place / "t.csv", index=False)
     mixed(DRAWN)[["size", "count"]].to_csv(place / "many.csv", index=False)

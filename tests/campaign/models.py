@@ -47,10 +47,14 @@ TENSORS: list[Callable[[torch.Tensor], torch.Tensor]] = [
 ]
 
 
+_folders: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
+
+
 @cache
 def folder() -> Path:
     """Returns a folder with a good file of each sort."""
-    place = Path(tempfile.mkdtemp(prefix="nits-campaign-"))
+    _folders.append(tempfile.TemporaryDirectory(prefix="nits-campaign-"))
+    place = Path(_folders[-1].name)
     table = mixed(80)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

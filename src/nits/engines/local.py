@@ -10,12 +10,11 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import parent_process
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
 import torch
 
-from nits.engines import packing, pool
+from nits.engines import packing, pool, shared
 from nits.engines.board import DONE, RUNNING, WAITING, Board, Line, Notices, add_notice
 from nits.training.progress import INTERRUPTED, Bar, Reporter, Silent
 
@@ -118,8 +117,7 @@ class _Run(Generic[Task, Result]):
         """Runs the tasks in processes, and here those whose process cannot start or dies."""
         with ExitStack() as stack:
             try:
-                folder = TemporaryDirectory(prefix="nits-", ignore_cleanup_errors=True)
-                place = Path(stack.enter_context(folder))
+                place = stack.enter_context(shared.folder())
                 board = Board.created(place / BOARD, len(self.tasks))
                 stack.callback(board.stop)  # whatever ends this, no process works on
                 futures = self._begun(place, workers)

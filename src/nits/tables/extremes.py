@@ -74,7 +74,7 @@ def extremes(columns: Sequence[Column], numbers: torch.Tensor) -> Extremes:
             if law.share and ends[0] != ends[1]:
                 distance = float((ends[0] - ends[1]).abs())
                 longer = replace(law, room=law.room + distance)  # from the next value to the limit
-                log_prob = float(longer.log_density(np.float64(distance))) + np.log(column.known)
+                log_prob = float(longer.log_density(np.array(distance))) + np.log(column.known)
                 found.append((int(where[at[0]]), i, log_prob - column.log_left))
     rows, places, log_prob = zip(*found, strict=True) if found else ((), (), ())
     return Extremes(np.array(rows, np.int64), np.array(places, np.int64), np.array(log_prob, float))

@@ -101,7 +101,9 @@ def position(key: str | int, names: list[str]) -> int:
     if isinstance(key, int | np.integer) and 0 <= key < len(names):
         return int(key)
     if key not in names:
-        raise ValueError(f"there is no column {key!r} among {printable.listed(names)}; check the spelling.")
+        raise ValueError(
+            f"there is no column {key!r} among {printable.listed(names)}; check the spelling."
+        )
     return names.index(str(key))
 
 
