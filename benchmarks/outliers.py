@@ -6,7 +6,7 @@
 Tables are NITS_DATA/anomalies/NAME.npz, parted as the suite parts them. The model is a lone network
 of 1,500 steps at most, kept in out/outliers/NAME.nits; delete it to train it again. `--rescaled`
 trains a second one on a table whose columns are multiplied by 1,000 and 1/1,000 in turns, to see
-that scores have no unit. `--page` prints the tables of docs/prediction.md.
+that scores have no unit. `--page` writes the tables of docs/prediction.md.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from results import RESULTS, ROOT, Record, circumstances, read, write
 import nits
 
 MODELS = ROOT / "out" / "outliers"
+PAGE = ROOT / "docs" / "prediction.md"
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 STEPS, MINUTES = 1500, 3.0
 
 Numbers = NDArray[np.float64]
@@ -112,10 +114,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="NAME", help="tables; all by default")
     parser.add_argument("--rescaled", action="store_true", help="train on other units, too")
-    parser.add_argument("--page", action="store_true", help="print the tables of the page")
+    parser.add_argument("--page", action="store_true", help="write the tables of the page")
     args = parser.parse_args(argv)
     if args.page:
-        print(page(RESULTS))
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        after = rest.split(END)[1]
+        text = f"{before}{BEGIN}\n{page(RESULTS)}\n{END}{after}"
+        PAGE.write_text(text, encoding="utf-8")
         return 0
     warnings.simplefilter("ignore")
     for path in sorted((Path(os.environ["NITS_DATA"]) / "anomalies").glob("*.npz")):

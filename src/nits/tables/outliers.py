@@ -29,7 +29,7 @@ class Outliers:
         """Returns how surprising each row is, shape (N,), or each entry, shape (N, D).
 
         An entry's surprise is −log P(a value at most as likely | columns modelled before it) in
-        nats, equation (31), and a row's the sum of those. Unlike densities they have no unit: they
+        nats, equation (36), and a row's the sum of those. Unlike densities they have no unit: they
         stay the same if a column goes from metres to millimetres. What `support` rules out is
         infinitely surprising; columns of the context have no surprise.
         """
@@ -51,7 +51,7 @@ class Outliers:
 def _log_surprises(
     model: NITSDensity, laws: list[Any], coded: Encoded, frame: Frame, rows: slice
 ) -> Numbers:
-    """Returns log p, equation (31), of some rows' entries, shape (n, D)."""
+    """Returns log p, equation (36), of some rows' entries, shape (n, D)."""
     columns = enumerate(zip(model.schema_.columns, laws, strict=True))
     parts = []
     for i, (column, law) in columns:

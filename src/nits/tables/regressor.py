@@ -44,6 +44,6 @@ class NITSRegressor(RegressorMixin, Supervised):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Returns the mean of y given each row of X, shape (N,), or (N, K) of K targets.
 
-        That of a target after the first is integrated over those before it, equation (32).
+        That of a target after the first is integrated over those before it, equation (37).
         """
         return self._stacked([np.asarray(law.mean()) for law in self._laws(X)])

@@ -2,11 +2,11 @@
 
 With ν the law of a column given those modelled before it, on the scale on which it is modelled,
 
-    p(x) = P(ν(X) ≤ ν(x))                                                                    (31)
+    p(x) = P(ν(X) ≤ ν(x))                                                                    (36)
 
 It is uniform for real columns, and no more often small for discrete ones. Real columns with atoms
 or holes are asked twice: p is the probability of a part (an atom, the holes, all other values) of
-at most the mass of that of x, times (31) within that part. Masses and densities are not compared.
+at most the mass of that of x, times (36) within that part. Masses and densities are not compared.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ READ_BY = (1,)
 
 
 def log_surprise(column: Column, law: Any, coded: Coded, values: Values) -> Numbers:
-    """Returns log p, equation (31), of each of N values of a column.
+    """Returns log p, equation (36), of each of N values of a column.
 
     law: The distribution of the column's numbers given the columns before, batch shape (N,).
     coded: The values as numbers.

@@ -3,7 +3,7 @@
 The first target's law given X is a model's conditional. That of a later one, y_k, is integrated
 over the targets before it, by quasi-random draws y^s of them given X:
 
-    P(y_k ≤ y | X) ≈ 1/S Σ_s P(y_k ≤ y | X, y^s_<k)                                          (32)
+    P(y_k ≤ y | X) ≈ 1/S Σ_s P(y_k ≤ y | X, y^s_<k)                                          (37)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nits.tables.evidence.aside import Identifier, Index
 from nits.tables.frames import Frame, Values
 
 DRAWS = 16
-"""Draws of the targets before one, S of equation (32)."""
+"""Draws of the targets before one, S of equation (37)."""
 
 SEED = 0
 
