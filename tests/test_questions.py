@@ -106,6 +106,16 @@ def test_a_leading_range_is_exact(plane: NITSDensity) -> None:
     assert found.estimate == pytest.approx(np.exp(shares[:, 0]).mean() * 1.5 / SEEN, rel=2e-4)
 
 
+def test_small_masses_have_digits(plane: NITSDensity) -> None:
+    """Differences of distribution functions near one are taken in float64."""
+    high = float(plane.given(x=0.7).quantiles("y", 0.9999)[0])
+    found = plane.given(x=0.7).probability({"y": (high, high + 0.01)})
+    y = high + 0.01 * (np.arange(500) + 0.5) / 500
+    shares = plane.score_samples(pandas.DataFrame({"x": 0.7, "y": y}), per_column=True)
+    assert found.estimate < 1e-4
+    assert found.estimate == pytest.approx(np.exp(shares[:, 1]).mean() * 0.01 / SEEN, rel=3e-3)
+
+
 def test_what_follows_given_leading_columns_is_exact(plane: NITSDensity) -> None:
     answer = plane.given(x=0.7)
     found = answer.probability({"y": (0, 1.5)})
@@ -284,7 +294,7 @@ class Proposing:
 
 def test_a_companion_proposes_and_the_model_decides(model: NITSDensity) -> None:
     helped = deepcopy(model)
-    vars(helped)["companion_"] = Proposing(shaken(model, 9, 0.05).model_)
+    helped.__dict__["companion_"] = Proposing(shaken(model, 9, 0.05).model_)
     told = "price == 3.0 and size is not missing and rain > 0"
     for event in ("size > 50", "city == 'Lima'", "rain < 4 and count > 3"):
         a, b = (each.given(told).probability(event) for each in (model, helped))
