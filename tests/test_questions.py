@@ -106,6 +106,17 @@ def test_a_leading_range_is_exact(plane: NITSDensity) -> None:
     assert found.estimate == pytest.approx(np.exp(shares[:, 0]).mean() * 1.5 / SEEN, rel=2e-4)
 
 
+def test_small_masses_have_digits(plane: NITSDensity) -> None:
+    """Differences of distribution functions near one are taken in float64."""
+    answer = plane.given(x=0.7)
+    for low in (3.0, 3.1, 3.2):
+        found = answer.probability({"y": (low, low + 0.001)})
+        y = low + 0.001 * (np.arange(50) + 0.5) / 50
+        shares = plane.score_samples(pandas.DataFrame({"x": 0.7, "y": y}), per_column=True)
+        assert found.estimate < 1e-5
+        assert found.estimate == pytest.approx(np.exp(shares[:, 1]).mean() * 1e-3 / SEEN, rel=2e-3)
+
+
 def test_what_follows_given_leading_columns_is_exact(plane: NITSDensity) -> None:
     answer = plane.given(x=0.7)
     found = answer.probability({"y": (0, 1.5)})
@@ -284,7 +295,7 @@ class Proposing:
 
 def test_a_companion_proposes_and_the_model_decides(model: NITSDensity) -> None:
     helped = deepcopy(model)
-    vars(helped)["companion_"] = Proposing(shaken(model, 9, 0.05).model_)
+    helped.__dict__["companion_"] = Proposing(shaken(model, 9, 0.05).model_)
     told = "price == 3.0 and size is not missing and rain > 0"
     for event in ("size > 50", "city == 'Lima'", "rain < 4 and count > 3"):
         a, b = (each.given(told).probability(event) for each in (model, helped))

@@ -129,6 +129,8 @@ def allotted(every: list[tuple[float, Density]], query: Query) -> list[float]:
 
     Any shares give unbiased estimates; with these, fewer particles go to waste.
     """
+    if not any(query.leading(member.order.tolist()) for _, member in every):
+        return [math.exp(log_share) for log_share, _ in every]
     found = []
     for log_share, member in every:
         shape = Shape(query.rows, 1, 1)

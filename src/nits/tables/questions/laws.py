@@ -7,18 +7,26 @@ was never seen has no draws: all else is scaled up to one.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from nits.model.steps import Steps
+from nits.heads import Given
+from nits.model.steps import HeadSteps, Steps
 from nits.tables.columns import Column
 from nits.tables.questions.cuts import before
 from nits.tables.questions.events import Event, Interval
 
 LEAST = 1e-12
 """The smallest share of a tail, whose sign must tell the two tails apart."""
+
+
+SMALL = 1e-2
+"""Masses below this are found in float64."""
+
+Function = Callable[[Tensor], Tensor]
 
 
 class Drawn(NamedTuple):
@@ -119,13 +127,10 @@ class Law:
                 number = torch.full_like(like, high)
                 found.append((steps.log_prob(number).double().exp(), torch.zeros_like(number)))
                 continue
-            below = torch.zeros_like(like, dtype=torch.float64)
-            above = torch.ones_like(below)
-            if low > -math.inf:
-                below = steps.cdf(torch.full_like(like, low)).double()
-            if high < math.inf:
-                above = steps.cdf(torch.full_like(like, high)).double()
-            found.append(((above - below).clamp_min(0.0), below))
+            mass, below = _between(steps.cdf, like, (low, high))
+            if isinstance(steps, HeadSteps) and bool((mass < SMALL).any()):
+                mass, below = _between(_precise(steps), like.double(), (low, high))
+            found.append((mass, below))
         return found
 
     def single(self, ends: Interval) -> bool:
@@ -136,6 +141,23 @@ class Law:
         if self.column.kind == "continuous":
             return low == before(high)
         return math.floor(high) - math.floor(low) == 1
+
+
+def _between(cdf: Function, like: Tensor, ends: Interval) -> tuple[Tensor, Tensor]:
+    """Returns the mass of an interval, and that below it, in float64."""
+    below = torch.zeros_like(like, dtype=torch.float64)
+    above = torch.ones_like(below)
+    if ends[0] > -math.inf:
+        below = cdf(torch.full_like(like, ends[0])).double()
+    if ends[1] < math.inf:
+        above = cdf(torch.full_like(like, ends[1])).double()
+    return (above - below).clamp_min(0.0), below
+
+
+def _precise(steps: HeadSteps) -> Function:
+    """Returns the cdf in float64: a difference of float32 numbers near 1 has few digits."""
+    given = Given(*(part.double() for part in steps.given))
+    return lambda x: steps.head.cdf(given, x)
 
 
 def _open(u: Tensor) -> tuple[float, float]:
