@@ -84,7 +84,8 @@ class Grid:
         """Returns whether values lie on the grid, also where they are too far to be counted."""
         if not (self.exact and values.dtype.kind in "iumM"):
             return self.encode(values)[1]
-        return self._steps(integers(values))[2] == 0
+        found: NDArray[np.bool_] = self._steps(integers(values))[2] == 0
+        return found
 
     def decode(self, k: Places | NDArray[np.uint64]) -> NDArray[Any]:
         """Returns the values at k: int64 or uint64 for integers (times as int64), else float64.
