@@ -26,7 +26,8 @@ def joint() -> NITSDensity:
 
 
 def row(**changes: Any) -> dict[str, list[Any]]:
-    return {"city": ["Oslo"], "count": [3], "size": [50.0]} | {k: [v] for k, v in changes.items()}
+    every: dict[str, Any] = {"city": "Oslo", "count": 3, "size": 50.0} | changes
+    return {name: [value] for name, value in every.items()}
 
 
 NEVER: dict[str, tuple[dict[str, Any], str]] = {

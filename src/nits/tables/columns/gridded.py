@@ -48,8 +48,8 @@ class Gridded(Numeric):
 
     def place(self, plain: NDArray[Any]) -> tuple[Numbers, Flags]:
         """Returns the step nearest to each value, and whether the value lies on it."""
-        k, on = self.grid.encode(plain)
-        return np.clip(k, 0, self.count - 1).astype(np.float64), on
+        k, _ = self.grid.encode(plain)
+        return np.clip(k, 0, self.count - 1).astype(np.float64), self.grid.holds(plain)
 
     def log_measure(self, plain: NDArray[Any], numbers: Numbers) -> Numbers:
         """Returns 0: values have probabilities."""

@@ -38,7 +38,7 @@ class Listed(Numeric):
         """
         k, exact = grids.place(np.array(self.listed), plain)
         beyond = self.ruler.side(plain) != BODY
-        on = True if self.ruler.grid is None else self.ruler.grid.encode(plain)[1]
+        on = True if self.ruler.grid is None else self.ruler.grid.holds(plain)
         return k.astype(np.float64), exact | (beyond & on)
 
     def log_measure(self, plain: NDArray[Any], numbers: Numbers) -> Numbers:

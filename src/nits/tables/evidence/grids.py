@@ -80,6 +80,13 @@ class Grid:
         k = np.clip(np.nan_to_num(count), -FARTHEST, FARTHEST).astype(np.int64)
         return k, np.isfinite(x) & (np.abs(self.points(k) - x) <= self.tolerance(x))
 
+    def holds(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Returns whether values lie on the grid, also where they are too far to be counted."""
+        if not (self.exact and values.dtype.kind in "iumM"):
+            return self.encode(values)[1]
+        found: NDArray[np.bool_] = self._steps(integers(values))[2] == 0
+        return found
+
     def decode(self, k: Places | NDArray[np.uint64]) -> NDArray[Any]:
         """Returns the values at k: int64 or uint64 for integers (times as int64), else float64.
 
@@ -113,14 +120,18 @@ class Grid:
         return found
 
     def _encode_integers(self, whole: NDArray[Any]) -> tuple[Places, NDArray[np.bool_]]:
+        above, count, rest = self._steps(whole)
+        k = np.minimum(count, np.uint64(FARTHEST)).astype(np.int64)
+        return np.where(above, k, -k), (rest == 0) & (count <= np.uint64(FARTHEST))
+
+    def _steps(self, whole: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any], NDArray[Any]]:
+        """Returns whether integers are above the origin, how many steps away, and what is left."""
         first = int(self.origin)
         above = at_least(whole, first)
         # Differences modulo 2^64 are right, since the larger is the minuend.
         ahead = whole.astype(np.uint64) - np.uint64(first % 2**64)
         distance = np.where(above, ahead, np.uint64(0) - ahead)
-        count, rest = np.divmod(distance, np.uint64(self.step))
-        k = np.minimum(count, np.uint64(FARTHEST)).astype(np.int64)
-        return np.where(above, k, -k), (rest == 0) & (count <= np.uint64(FARTHEST))
+        return above, *np.divmod(distance, np.uint64(self.step))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as JSON can hold it."""
