@@ -240,7 +240,7 @@ def test_a_run_that_had_stopped_for_lack_of_progress_stays_so(tmp_path: Path) ->
     assert torch.equal(weights(again), weights(model))
 
 
-def rewritten(place: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+def rewritten(place: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> None:
     """Changes a checkpoint, with a checksum that fits."""
     from nits.training import checkpoint as files
 
@@ -253,7 +253,7 @@ def floats(state: dict[str, Any]) -> list[torch.Tensor]:
     return [tensor for tensor in state.values() if tensor.is_floating_point()]
 
 
-MALFORMED: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
+MALFORMED: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "step": lambda states, record: record.update(step=-1),
     "bad": lambda states, record: record.update(bad=None),
     "recent": lambda states, record: record.update(recent=[[]]),

@@ -191,7 +191,7 @@ from nits.tables.defaults import FEW_STYLES
 
 resume.MINUTES = 0.001
 members.WORTH_PROCESSES = float(sys.argv[4])
-options = {"members": 7, "max_steps": 150, "hidden": 16}
+options = {"members": 7, "max_steps": 60, "hidden": 16}
 table = mixed(300)[["size", "count", "city"]]
 small(**options, checkpoint=sys.argv[1]).fit(table).save(sys.argv[3])
 """

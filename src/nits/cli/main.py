@@ -12,7 +12,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import current_thread, main_thread
 
@@ -59,9 +59,10 @@ def _terminable() -> Iterator[None]:
 
 def _forget_stdout() -> None:
     """Has what is left for a reader who has gone go nowhere, so that Python does not complain."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    with suppress(OSError, ValueError):  # which a stdout that is no file raises
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _notice(message: Warning | str, *_: object, **__: object) -> None:
