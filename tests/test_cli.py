@@ -587,7 +587,7 @@ def test_missing_libraries_are_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "nits.cli.commands.info", None)
     assert run("info", folder / "model.nits") == 2
-    assert_one_line(capsys, "is not installed; pip install 'nits[table,plot]'.")
+    assert_one_line(capsys, "is not installed; pip install 'nits[table,plot,report]'.")
 
 
 def typed(rows: int = 200) -> pyarrow.Table:

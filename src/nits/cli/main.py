@@ -1,4 +1,4 @@
-"""The command line: nits fit, score, sample, info and plot.
+"""The command line: nits fit, score, sample, info, plot and report.
 
 Data go to stdout, progress and errors to stderr.
 """
@@ -38,7 +38,7 @@ def _notice(message: Warning | str, *_: object, **__: object) -> None:
 
 def _one_line(error: BaseException | str) -> str:
     if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is not installed; pip install 'nits[table,plot]'."
+        return f"{error.name} is not installed; pip install 'nits[table,plot,report]'."
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=_version())
     verbs = whole.add_subparsers(
-        dest="verb", required=True, metavar="fit | score | sample | info | plot"
+        dest="verb", required=True, metavar="fit | score | sample | info | plot | report"
     )
     _fit(verbs.add_parser("fit", help="learn the density of a table or of images"))
     _score(verbs.add_parser("score", help="log-density of every row, or of every image"))
@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     info = verbs.add_parser("info", help="what a model file holds")
     info.add_argument("model")
     _plot(verbs.add_parser("plot", help="draw figures of a model beside its data"))
+    _report(verbs.add_parser("report", help="write how far a model can be trusted, as a page"))
     return whole
 
 
@@ -142,6 +143,22 @@ def _plot(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("table")
     verb.add_argument("-o", "--output", required=True, help="folder for the figures")
     verb.add_argument("--seed", type=int, default=0)
+
+
+def _report(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("model")
+    verb.add_argument("table", help="rows to hold the model against, such as the training table")
+    verb.add_argument("-o", "--output", required=True, help="file for the page: report.html")
+    verb.add_argument(
+        "--held-out",
+        metavar="TABLE",
+        help="rows that the model did not learn from, by which it is judged",
+    )
+    verb.add_argument(
+        "--rows", type=_count, default=5000, help="rows of a longer table to look at; 5000"
+    )
+    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def _positive(text: str) -> float:

@@ -1,0 +1,101 @@
+"""Draws pairs of columns: the table beside samples, and what all pairs tell."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from nits.report import words
+from nits.report.axes import Amounts, Axis
+from nits.report.charts.svg import LETTER, Chart
+from nits.report.dependence import Dependence, Pair
+from nits.report.ticks import Tick, of_numbers
+
+Numbers = NDArray[np.float64]
+
+SHADES = 8
+SIDE = 172
+LEFT = 48
+
+
+def panels(pair: Pair) -> tuple[Markup, Markup]:
+    """Returns two pictures in the same shades: rows of the table, and samples."""
+    area = np.outer(np.diff(pair.axes[0].edges), np.diff(pair.axes[1].edges))
+    both = [cells / area for cells in (pair.real, pair.drawn)]
+    top = _top(np.concatenate([cells.ravel() for cells in both]))
+    return (
+        _panel(pair, both[0] / top, "data", "the table"),
+        _panel(pair, both[1] / top, "drawn", "samples"),
+    )
+
+
+def _top(cells: Numbers) -> float:
+    used = cells[cells > 0]
+    return float(np.quantile(used, 0.98)) if len(used) else 1.0
+
+
+def _panel(pair: Pair, cells: Numbers, colour: str, whose: str) -> Markup:
+    first, second = pair.names
+    chart = Chart(
+        LEFT + SIDE + 10,
+        SIDE + 38,
+        f"{second} against {first}, {whose}",
+        (LEFT, 4, 10, 34),
+    )
+    x, y = pair.axes
+    shades = np.ceil(np.sqrt(np.clip(cells, 0, 1)) * SHADES).astype(int)
+    for shade in range(1, SHADES + 1):
+        path = _cells(chart, x, y, shades == shade)
+        if path:
+            opacity = 0.1 + 0.9 * shade / SHADES
+            chart.parts.append(
+                f'<path class="cell {colour}" fill-opacity="{opacity:.2f}" d="{path}"/>'
+            )
+    chart.across(x.ticks if isinstance(x, Amounts) else _thinned(x, LETTER / SIDE), first)
+    room = int((LEFT - 8) / LETTER)
+    every = y.ticks if isinstance(y, Amounts) else _thinned(y, 0.0)
+    chart.up([Tick(t.place, words.short(t.label, room)) for t in every], rules=False)
+    return chart.svg()
+
+
+def _thinned(axis: Axis, letter: float) -> list[Tick]:
+    """Returns labels of values, short enough for their bars, which need not all have one."""
+    room = 1 / max(1, len(axis))
+    if not letter:
+        return list(axis.ticks)
+    most = max(3, int(room / letter - 0.7))
+    return [Tick(t.place, words.short(t.label, most)) for t in axis.ticks]
+
+
+def _cells(chart: Chart, x: Axis, y: Axis, chosen: NDArray[np.bool_]) -> str:
+    """Returns a path of the chosen cells, those side by side in one rectangle."""
+    parts = []
+    for j in range(chosen.shape[1]):
+        row = np.concatenate([[False], chosen[:, j], [False]]).astype(int)
+        starts, ends = np.flatnonzero(np.diff(row) == 1), np.flatnonzero(np.diff(row) == -1)
+        bottom, top = chart.y(float(y.edges[j])), chart.y(float(y.edges[j + 1]))
+        for a, b in zip(starts.tolist(), ends.tolist(), strict=True):
+            left, right = chart.x(float(x.edges[a])), chart.x(float(x.edges[b]))
+            parts.append(f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}z")
+    return "".join(parts)
+
+
+def every_pair(found: Dependence) -> Markup:
+    """Returns a dot per pair: mutual information in the table, across, and in samples, upwards."""
+    i, j = np.triu_indices(len(found.names), 1)
+    x, y = found.real[i, j], found.drawn[i, j]
+    top = float(max(x.max(), y.max())) * 1.05 or 1.0
+    chart = Chart(300, 270, "mutual information of all pairs", (40, 8, 12, 38))
+    ticks = of_numbers(0.0, top, lambda v: v / top)
+    chart.up(ticks)
+    chart.across(ticks, "nats in the table")
+    chart.line([(0, 0), (1, 1)], "chance")
+    for a, b in zip((x / top).tolist(), (y / top).tolist(), strict=True):
+        chart.dot(a, b, "data dot")
+    k = int(np.abs(x - y).argmax())
+    name = f"{words.short(found.names[i[k]], 12)} · {words.short(found.names[j[k]], 12)}"
+    at = chart.x(x[k] / top), chart.y(y[k] / top)
+    right = at[0] + LETTER * len(name) < chart.width - 10
+    chart.text(at[0] + (7 if right else -7), at[1] + 4, name, "t", "start" if right else "end")
+    return chart.svg()
