@@ -261,6 +261,15 @@ def apart(column: Column, values: Values) -> NDArray[Any]:
     return _frequent(column, values, np.array(getattr(column, "atoms", ())), FREQUENT)
 
 
+def named(column: Column, value: Any, digits: int = 4) -> str:
+    """Returns a plain value of a column as a reader would write it."""
+    if column.facts.ordered and column.facts.levels is not None:
+        return str(column.facts.levels[int(value)])
+    unit = getattr(column, "unit", None)
+    told = value if unit is None else np.array([value], np.int64).view(unit)[0]
+    return words.value(told, digits)
+
+
 def _frequent(column: Column, values: Values, every: NDArray[Any], least: float) -> NDArray[Any]:
     if not len(every):
         return every

@@ -9,8 +9,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.report import axes
+from nits.report import axes, split
 from nits.report.axes import Axis
+from nits.report.split import Split
 from nits.report.subject import CannotSay, Subject
 from nits.tables.columns import Column
 from nits.tables.frames import Frame, Values
@@ -46,7 +47,7 @@ class Pair:
     names: tuple[str, str]
     real_nats: float
     drawn_nats: float
-    axes: tuple[Axis, Axis]
+    axes: tuple[Axis | Split, Axis | Split]
     real: Numbers
     drawn: Numbers
 
@@ -81,7 +82,7 @@ def measured(subject: Subject) -> Dependence:
     pairs = []
     for i, j in _varied(ranked):
         chosen = some[i], some[j]
-        both = tuple(axes.axis(c, frame.columns[c.name], CELLS, BARS) for c in chosen)
+        both = tuple(split.axis(c, frame.columns[c.name], CELLS, BARS) for c in chosen)
         cells = [_cells(both, chosen, rows) for rows in (frame, drawn)]
         told = float(nats[0][i, j]), float(nats[1][i, j])
         pairs.append(Pair((some[i].name, some[j].name), *told, (both[0], both[1]), *cells))
@@ -154,7 +155,7 @@ def _entropy(counts: NDArray[np.number], n: int) -> float:
     return float(-(share * np.log(share)).sum())
 
 
-def _cells(both: tuple[Axis, ...], columns: tuple[Column, ...], frame: Frame) -> Numbers:
+def _cells(both: tuple[Axis | Split, ...], columns: tuple[Column, ...], frame: Frame) -> Numbers:
     first, second = (
         axis.bins(frame.columns[column.name]) for axis, column in zip(both, columns, strict=True)
     )

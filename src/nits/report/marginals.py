@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.report import axes, words
+from nits.report import axes
 from nits.report.axes import Axis, Bars
 from nits.report.subject import Subject
 from nits.tables.columns import Column
@@ -22,7 +22,6 @@ MOST_COLUMNS = 48
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_SPECIAL = 5
-DIGITS = 4
 
 CHANCE = 1.358
 """Of the Kolmogorov–Smirnov statistic, √n times which 5 % of samples exceed."""
@@ -149,14 +148,8 @@ def _special(column: Column, real: Values, drawn: Values, off: NDArray[Any]) -> 
     found = []
     for atom in off:
         shares = [float(((x == atom) & ~v.missing).mean()) for x, v in plain]
-        found.append(Special(_named(column, atom), *shares))
+        found.append(Special(axes.named(column, atom), *shares))
     return tuple(sorted(found, key=lambda each: -each.real)[:MOST_SPECIAL])
-
-
-def _named(column: Column, atom: NDArray[np.generic]) -> str:
-    unit = getattr(column, "unit", None)
-    told = atom if unit is None else np.array([atom], np.int64).view(unit)[0]
-    return words.value(told, DIGITS)
 
 
 def _quantiles(column: Column, real: Values, drawn: Values) -> tuple[Quantile, ...]:
@@ -164,14 +157,8 @@ def _quantiles(column: Column, real: Values, drawn: Values) -> tuple[Quantile, .
     for values in (real, drawn):
         known = np.sort(axes.plain(column, values)[~values.missing])
         at = [min(len(known) - 1, int(level * len(known))) for level in LEVELS]
-        both.append([_value(column, known[i]) if len(known) else "–" for i in at])
+        both.append([axes.named(column, known[i]) if len(known) else "–" for i in at])
     return tuple(Quantile(*each) for each in zip(LEVELS, *both, strict=True))
-
-
-def _value(column: Column, x: NDArray[np.generic]) -> str:
-    if column.facts.ordered and column.facts.levels is not None:
-        return str(column.facts.levels[int(x)])
-    return _named(column, x)
 
 
 def _gap(column: Column, real: Values, drawn: Values) -> float:

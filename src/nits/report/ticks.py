@@ -15,6 +15,8 @@ from nits.tables.columns.plainly import per_second
 Numbers = NDArray[np.float64]
 Place = Callable[[Numbers], Numbers]
 
+LEAST_DIGITS = 4
+
 APART = 0.17
 """The least distance of two ticks, as a share of the axis."""
 
@@ -22,7 +24,7 @@ STEPS = {"Y": (1, 2, 5, 10, 20, 50, 100), "M": (1, 3, 6), "D": (1, 2, 7, 14), "h
 STEPS |= {"m": (1, 5, 15, 30), "s": (1, 5, 15, 30)}
 """Calendar steps, by the unit of NumPy."""
 
-MOST_TIMES = 5
+MOST_TIMES = 6
 
 
 class Tick(NamedTuple):
@@ -47,7 +49,16 @@ def of_numbers(low: float, high: float, place: Place) -> list[Tick]:
             inside = math.isfinite(where) and -1e-9 <= where <= 1 + 1e-9
             if inside and all(abs(where - other) >= APART for _, other in found):
                 found.append((value, where))
-    return [Tick(where, words.number(value)) for value, where in sorted(found)]
+    return [Tick(where, words.number(value, _digits(found))) for value, where in sorted(found)]
+
+
+def _digits(found: list[tuple[float, float]]) -> int:
+    """Returns how many digits tell the values of ticks apart."""
+    values = np.array(sorted(value for value, _ in found))
+    steps = np.diff(values)
+    if not len(steps) or not steps.min() > 0:
+        return LEAST_DIGITS
+    return max(LEAST_DIGITS, 2 + math.floor(math.log10(np.abs(values).max() / steps.min())))
 
 
 def _round_numbers(low: float, high: float, *, bent: bool) -> list[list[float]]:

@@ -6,11 +6,12 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from nits.report import words
-from nits.report.axes import Amounts, Axis
+from nits.report import split, words
+from nits.report.axes import Axis, Bars
 from nits.report.charts.svg import LETTER, Chart
 from nits.report.dependence import Dependence, Pair
-from nits.report.ticks import Tick, of_numbers
+from nits.report.split import Split
+from nits.report.ticks import of_numbers
 
 Numbers = NDArray[np.float64]
 
@@ -52,23 +53,13 @@ def _panel(pair: Pair, cells: Numbers, colour: str, whose: str) -> Markup:
             chart.parts.append(
                 f'<path class="cell {colour}" fill-opacity="{opacity:.2f}" d="{path}"/>'
             )
-    chart.across(x.ticks if isinstance(x, Amounts) else _thinned(x, LETTER / SIDE), first)
-    room = int((LEFT - 8) / LETTER)
-    every = y.ticks if isinstance(y, Amounts) else _thinned(y, 0.0)
-    chart.up([Tick(t.place, words.short(t.label, room)) for t in every], rules=False)
+    fitting = int(SIDE / LETTER / len(x) - 0.7) if isinstance(x, Bars) else 12
+    chart.across(split.short(x, max(3, fitting)), first)
+    chart.up(split.short(y, int((LEFT - 8) / LETTER)), rules=False)
     return chart.svg()
 
 
-def _thinned(axis: Axis, letter: float) -> list[Tick]:
-    """Returns labels of values, short enough for their bars, which need not all have one."""
-    room = 1 / max(1, len(axis))
-    if not letter:
-        return list(axis.ticks)
-    most = max(3, int(room / letter - 0.7))
-    return [Tick(t.place, words.short(t.label, most)) for t in axis.ticks]
-
-
-def _cells(chart: Chart, x: Axis, y: Axis, chosen: NDArray[np.bool_]) -> str:
+def _cells(chart: Chart, x: Axis | Split, y: Axis | Split, chosen: NDArray[np.bool_]) -> str:
     """Returns a path of the chosen cells, those side by side in one rectangle."""
     parts = []
     for j in range(chosen.shape[1]):
