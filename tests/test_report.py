@@ -13,7 +13,7 @@ import nits
 from mixed_table import mixed
 from nits.cli.main import main
 from nits.report import detection, page, words
-from nits.report.page import Options, Report
+from nits.report.document import Options, Report
 from nits.tables.estimator import NITSDensity
 from report_tables import HOSTILE, fitted, hostile
 

@@ -180,10 +180,10 @@ def test_the_gap_of_equal_columns_is_nothing_and_of_others_their_distance(
     found = marginals.measured(beside(model, table, table))
     assert {column.gap for column in found.columns} == {0.0}
     drawn = table.assign(city="Rome", size=table["size"] + 1000)
-    found = {c.name: c for c in marginals.measured(beside(model, table, drawn)).columns}
+    by_name = {c.name: c for c in marginals.measured(beside(model, table, drawn)).columns}
     others = 1 - (table["city"] == "Rome").mean()
-    assert found["city"].gap == pytest.approx(others)
-    assert found["size"].gap == pytest.approx(table["size"].notna().mean())
+    assert by_name["city"].gap == pytest.approx(others)
+    assert by_name["size"].gap == pytest.approx(table["size"].notna().mean())
 
 
 def test_quantiles_are_those_of_the_table(subject: Subject) -> None:

@@ -147,7 +147,7 @@ def _plot(verb: argparse.ArgumentParser) -> None:
 
 def _report(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
-    verb.add_argument("table", help="rows to hold the model against, such as the training table")
+    verb.add_argument("table", help="rows, or a folder of images, to hold the model against")
     verb.add_argument("-o", "--output", required=True, help="file for the page: report.html")
     verb.add_argument(
         "--held-out",

@@ -94,13 +94,8 @@ class Provenance:
     weights: int
 
 
-def measured(subject: Subject, files: Sequence[File]) -> Provenance:
-    """Returns versions, the parameters that are not defaults, and the files."""
-    return of_model(subject.model, subject.seed, files)
-
-
 def of_model(model: Any, seed: int, files: Sequence[File]) -> Provenance:
-    """Returns the same of any estimator."""
+    """Returns versions, the parameters that are not defaults, and the files."""
     defaults = type(model)().get_params()
     named = {k: v for k, v in model.get_params().items() if v != defaults[k] and k != "verbose"}
     return Provenance(

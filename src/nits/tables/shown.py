@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from nits.tables import told
 
 if TYPE_CHECKING:
-    from nits.report.page import Report
+    from nits.report.document import Report
     from nits.tables.estimator import NITSDensity
 
 MOST_COLUMNS = 12
@@ -31,8 +31,10 @@ class Shown:
         """
         check_is_fitted(self)
         page = import_module("nits.report.page")  # a room above this one
-        options = page.Options(seed=random_state, quiet=not verbose)
-        found: Report = page.of_table(self, X, held_out, options)
+        options = import_module("nits.report.document").Options
+        found: Report = page.of_table(
+            self, X, held_out, options(seed=random_state, quiet=not verbose)
+        )
         return found
 
     def _html_repr(self) -> str:
