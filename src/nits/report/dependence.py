@@ -20,6 +20,9 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 MOST_PAIRS = 6
+LEAST_NATS = 0.01
+"""That a pair must tell to be drawn, but for the first."""
+
 MOST_OF_ONE = 2
 """Pairs of one column: three columns that say the same would fill the section."""
 
@@ -80,7 +83,7 @@ def measured(subject: Subject) -> Dependence:
     ranked = sorted(combinations(range(len(some)), 2), key=lambda ij: -nats[0][ij])
     drawn = subject.drawn
     pairs = []
-    for i, j in _varied(ranked):
+    for i, j in _varied([pair for pair in ranked if nats[0][pair] > LEAST_NATS] or ranked[:1]):
         chosen = some[i], some[j]
         both = tuple(split.axis(c, frame.columns[c.name], CELLS, BARS) for c in chosen)
         cells = [_cells(both, chosen, rows) for rows in (frame, drawn)]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from nits.report import axes
 from nits.report.subject import CannotSay, Subject
 from nits.tables.columns import Column
+from nits.tables.columns.numeric import Numeric
 from nits.tables.frames import Frame
 
 Numbers = NDArray[np.float64]
@@ -19,9 +20,6 @@ MOST_ROWS = 2500
 """Rows of each sort that the classifier learns from."""
 
 LEAST_ROWS = 40
-MOST_LEVELS = 200
-"""Categories that the classifier is told apart; it reads more of them as numbers."""
-
 MOST_SEEN = 10
 ROUNDS = 60
 
@@ -74,15 +72,18 @@ def measured(subject: Subject) -> Detection:
 
 
 def features(columns: list[Column], frame: Frame) -> Numbers:
-    """Returns what the classifier reads of rows: numbers as they are, categories by position."""
+    """Returns what the classifier reads of rows: numbers as they are, categories by position.
+
+    Categories are no categories to it: splits by sets of many levels learn noise by heart.
+    """
     found = []
     for column in columns:
         values = frame.columns[column.name]
-        if column.kind == "categorical":
+        if isinstance(column, Numeric):
+            x = np.where(values.missing, np.nan, axes.plain(column, values).astype(np.float64))
+        else:
             coded = column.encode(values)
             x = np.where(coded.unseen, np.nan, coded.numbers)
-        else:
-            x = np.where(values.missing, np.nan, axes.plain(column, values).astype(np.float64))
         found.append(x)
     return np.stack(found, 1)
 
@@ -92,10 +93,6 @@ def _judged(columns: list[Column], x: Numbers, y: NDArray[np.int64], seed: int) 
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import StratifiedKFold
 
-    categories = [
-        c.kind == "categorical" and np.nanmax(x[:, j], initial=0) < MOST_LEVELS
-        for j, c in enumerate(columns)
-    ]
     aucs, score = [], np.zeros(len(y))
     falls = np.zeros((FOLDS, x.shape[1]))
     source = np.random.default_rng(seed)
@@ -105,7 +102,6 @@ def _judged(columns: list[Column], x: Numbers, y: NDArray[np.int64], seed: int) 
         model = HistGradientBoostingClassifier(
             max_iter=ROUNDS,
             max_leaf_nodes=15,
-            categorical_features=categories,
             early_stopping=False,
             random_state=seed,
         ).fit(x[fitted], y[fitted])

@@ -34,7 +34,7 @@ def of_images(
         stages.at("Writing the page")
         folder = Path(images).name if isinstance(images, str | Path) else "those given"
         about = {
-            "title": files[0].name if files else "a model",
+            "title": files[0].name if files else type(model).__name__,
             "judged": f"{album.words} of {folder}",
             "shape": model.shape_,
             "titles": document.titles(SECTIONS),

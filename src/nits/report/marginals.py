@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.report import axes
+from nits.report import axes, words
 from nits.report.axes import Axis, Bars
 from nits.report.subject import Subject
 from nits.tables.columns import Column
 from nits.tables.columns.numeric import Numeric
+from nits.tables.columns.plainly import per_second
 from nits.tables.frames import Values
 
 Numbers = NDArray[np.float64]
@@ -157,8 +158,20 @@ def _quantiles(column: Column, real: Values, drawn: Values) -> tuple[Quantile, .
     for values in (real, drawn):
         known = np.sort(axes.plain(column, values)[~values.missing])
         at = [min(len(known) - 1, int(level * len(known))) for level in LEVELS]
-        both.append([axes.named(column, known[i]) if len(known) else "–" for i in at])
+        both.append(_told(column, known[at]) if len(known) else ["–"] * len(LEVELS))
     return tuple(Quantile(*each) for each in zip(LEVELS, *both, strict=True))
+
+
+def _told(column: Column, quantiles: NDArray[Any]) -> list[str]:
+    """Returns quantiles as readers would write them: dates of times that lie days apart."""
+    unit = getattr(column, "unit", None)
+    if unit is None:
+        return [axes.named(column, x) for x in quantiles]
+    if unit.startswith("m"):
+        return [words.duration(float(x) / per_second(unit)) for x in quantiles]
+    days = float(quantiles[-1] - quantiles[0]) / per_second(unit) / 86400
+    spelled = [str(x) for x in quantiles.astype(np.int64).view(unit).astype("M8[s]")]
+    return [text[:10] if days > 4 else text[5:16].replace("T", " ") for text in spelled]
 
 
 def _gap(column: Column, real: Values, drawn: Values) -> float:

@@ -65,7 +65,7 @@ def _rendered(
     named = {file.role: file.name for file in files}
     calibrated = found.get("calibration")
     about = {
-        "title": named.get("model", "a model"),
+        "title": named.get("model", type(subject.model).__name__),
         "judged": named.get("held-out rows" if subject.held_out else "table", "the table given"),
         "subject": subject,
         "titles": document.titles(SECTIONS),

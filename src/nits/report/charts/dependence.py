@@ -17,7 +17,7 @@ Numbers = NDArray[np.float64]
 
 SHADES = 8
 SIDE = 172
-LEFT = 48
+LEFT, LEFT_OF_BARS = 48, 76
 
 
 def panels(pair: Pair) -> tuple[Markup, Markup]:
@@ -38,13 +38,10 @@ def _top(cells: Numbers) -> float:
 
 def _panel(pair: Pair, cells: Numbers, colour: str, whose: str) -> Markup:
     first, second = pair.names
-    chart = Chart(
-        LEFT + SIDE + 10,
-        SIDE + 38,
-        f"{second} against {first}, {whose}",
-        (LEFT, 4, 10, 34),
-    )
     x, y = pair.axes
+    left = LEFT_OF_BARS if isinstance(y, Bars) else LEFT
+    label = f"{second} against {first}, {whose}"
+    chart = Chart(left + SIDE + 10, SIDE + 38, label, (left, 4, 10, 34))
     shades = np.ceil(np.sqrt(np.clip(cells, 0, 1)) * SHADES).astype(int)
     for shade in range(1, SHADES + 1):
         path = _cells(chart, x, y, shades == shade)
@@ -55,7 +52,7 @@ def _panel(pair: Pair, cells: Numbers, colour: str, whose: str) -> Markup:
             )
     fitting = int(SIDE / LETTER / len(x) - 0.7) if isinstance(x, Bars) else 12
     chart.across(split.short(x, max(3, fitting)), first)
-    chart.up(split.short(y, int((LEFT - 8) / LETTER)), rules=False)
+    chart.up(split.short(y, int((left - 8) / LETTER)), rules=False)
     return chart.svg()
 
 
