@@ -30,6 +30,9 @@ ENDS = (0.002, 0.998)
 FREQUENT, DWARFING = 0.02, 0.2
 """The shares from which a value is drawn apart from a density, and from a grid."""
 
+VERY_MANY = 4
+"""Values per bin from which it does not show that some bins have one more than others."""
+
 NOWHERE = -1
 """The bin of what is missing, or has none."""
 
@@ -214,12 +217,13 @@ def _between_steps(
 
 
 def _between_values(at: Numbers, reach: tuple[float, float], edges: Numbers) -> Numbers:
-    """Returns edges half-way between values, if they are no more than bins; else as they are."""
+    """Returns edges half-way between values, so that bins hold as many; even ones for very many."""
     places = (at - reach[0]) / (reach[1] - reach[0])
     inside = places[(places > 0) & (places < 1)]
-    if not 1 < len(inside) < len(edges):
+    if not 1 < len(inside) < VERY_MANY * len(edges):
         return edges
-    return np.concatenate([[0.0], (inside[1:] + inside[:-1]) / 2, [1.0]])
+    each = -(-len(inside) // (len(edges) - 1))
+    return np.concatenate([[0.0], ((inside[1:] + inside[:-1]) / 2)[each - 1 :: each], [1.0]])
 
 
 def _back(scale: Scale | None, at: Numbers) -> Numbers:

@@ -71,7 +71,7 @@ def duration(seconds: float) -> str:
     """Returns a duration in the unit that suits it."""
     units = (("d", 86400.0), ("h", 3600.0), ("min", 60.0))
     name, size = next(((n, s) for n, s in units if abs(seconds) >= s), ("s", 1.0))
-    return f"{number(seconds / size, 3)}\u00a0{name}"
+    return f"{number(seconds / size, 3)} {name}"
 
 
 def short(text: str, most: int = LONGEST) -> str:
