@@ -89,7 +89,8 @@ def _copies(found: Copies) -> Finding:
 
 def _marginals(found: Marginals) -> Finding:
     worst = found.worst
-    note = f"largest gap between the table and samples in one column: {worst.name}"
-    if worst.chance is not None:
-        note += f"; chance allows {words.percent(worst.chance)} in a given column"
+    note = (
+        f"gap between the table and samples of {worst.name}, the worst column; "
+        f"chance allows {words.percent(worst.chance)} in one column"
+    )
     return Finding("Columns", words.percent(worst.gap), note, "marginals")

@@ -24,6 +24,9 @@ MOST_COLUMNS = 48
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_SPECIAL = 5
 
+DRAWS = 200
+"""Pairs of samples of one distribution, by which it is known what chance allows categories."""
+
 CHANCE = 1.358
 """Of the Kolmogorov–Smirnov statistic, √n times which 5 % of samples exceed."""
 
@@ -55,8 +58,7 @@ class Marginal:
     special: Missing values, and frequent ones.
     gap: The largest difference between the two distribution functions, or, of categories, half of
         the sum of differences; missing values count as a value.
-    chance: The gap that two samples of one distribution exceed in 5 % of cases; None for
-        categories.
+    chance: The gap that two samples of one distribution exceed in 5 % of cases.
     outside: Share of the samples beyond the axis.
     """
 
@@ -68,7 +70,7 @@ class Marginal:
     special: tuple[Special, ...]
     quantiles: tuple[Quantile, ...]
     gap: float
-    chance: float | None
+    chance: float
     outside: float
 
     @property
@@ -86,25 +88,27 @@ class Marginals:
 
     @property
     def worst(self) -> Marginal:
-        """The column whose samples differ most from the table."""
-        return max(self.columns, key=lambda column: column.gap)
+        """The column whose samples differ most from the table, for what chance allows."""
+        return max(self.columns, key=lambda column: column.gap / column.chance)
 
 
 def measured(subject: Subject) -> Marginals:
     """Returns every column beside samples; of very wide tables, those that differ most."""
     real, drawn = subject.rows.frame.columns, subject.drawn.columns
     columns = subject.columns
-    gaps = [_gap(column, real[column.name], drawn[column.name]) for column in columns]
-    shown = sorted(np.argsort(gaps)[::-1][:MOST_COLUMNS].tolist())
+    far = []
+    for column in columns:
+        gap, chance = _gap(column, real[column.name], drawn[column.name])
+        far.append(gap / chance)
+    shown = sorted(np.argsort(far)[::-1][:MOST_COLUMNS].tolist())
     found = [marginal(columns[i], real[columns[i].name], drawn[columns[i].name]) for i in shown]
     return Marginals(tuple(found), len(columns))
 
 
 def marginal(column: Column, real: Values, drawn: Values) -> Marginal:
     """Returns a column of the table beside that of samples."""
-    gap = _gap(column, real, drawn)
+    gap, chance = _gap(column, real, drawn)
     categories = column.kind == "categorical"
-    chance = None if categories else CHANCE * (1 / len(real) + 1 / len(drawn)) ** 0.5
     if real.missing.all():
         empty, special = np.empty(0), _holes(real, drawn)
         return Marginal(column.name, column.kind, None, empty, empty, special, (), gap, chance, 0.0)
@@ -174,8 +178,8 @@ def _told(column: Column, quantiles: NDArray[Any]) -> list[str]:
     return [text[:10] if days > 4 else text[5:16].replace("T", " ") for text in spelled]
 
 
-def _gap(column: Column, real: Values, drawn: Values) -> float:
-    """Returns how far apart the two distributions are, from 0 to 1."""
+def _gap(column: Column, real: Values, drawn: Values) -> tuple[float, float]:
+    """Returns how far apart the two distributions are, from 0 to 1, and what chance allows."""
     if column.kind == "categorical" or not isinstance(column, Numeric):
         return _total_variation(real, drawn)
     ordered = []
@@ -184,13 +188,19 @@ def _gap(column: Column, real: Values, drawn: Values) -> float:
         ordered.append(np.sort(np.where(values.missing, -np.inf, x)))
     every = np.concatenate(ordered)
     below = [np.searchsorted(x, every, side="right") / len(x) for x in ordered]
-    return float(np.abs(below[0] - below[1]).max())
+    chance = CHANCE * (1 / len(real) + 1 / len(drawn)) ** 0.5
+    return float(np.abs(below[0] - below[1]).max()), chance
 
 
-def _total_variation(real: Values, drawn: Values) -> float:
+def _total_variation(real: Values, drawn: Values) -> tuple[float, float]:
     counts: dict[object, list[int]] = {}
     for i, values in enumerate((real, drawn)):
         for key in axes.keys(values):
             counts.setdefault(key, [0, 0])[i] += 1
-    share = np.array(list(counts.values())) / [len(real), len(drawn)]
-    return float(np.abs(share[:, 0] - share[:, 1]).sum() / 2)
+    every = np.array(list(counts.values()))
+    share = every / [len(real), len(drawn)]
+    source, pooled = np.random.default_rng(0), every.sum(1) / every.sum()
+    again = [source.multinomial(n, pooled, DRAWS) / n for n in (len(real), len(drawn))]
+    by_chance = np.abs(again[0] - again[1]).sum(1) / 2
+    gap = float(np.abs(share[:, 0] - share[:, 1]).sum() / 2)
+    return gap, max(float(np.quantile(by_chance, 0.95)), 1 / len(real))
