@@ -37,7 +37,7 @@ def opened(browser: Any, place: Path, width: int, scheme: str) -> tuple[Any, lis
     said: list[str] = []
     page.on("console", lambda message: said.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
-    page.on("dialog", lambda dialog: (said.append("dialog"), dialog.dismiss()))
+    page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
     page.on("request", lambda request: said.append(f"request: {request.url}"))
     page.goto(place.as_uri())
     own = f"request: {place.as_uri()}"

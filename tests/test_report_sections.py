@@ -222,7 +222,7 @@ def test_mutual_information_of_known_tables() -> None:
     noisy = np.where(source.random(20_000) < 0.5, a, source.integers(0, 4, 20_000))
     joint = np.full((4, 4), 0.5 / 16) + np.eye(4) * 0.125
     exact = (joint * np.log(joint * 16)).sum()
-    assert dependence.mutual_information(a, noisy) == pytest.approx(exact, abs=0.01)
+    assert dependence.mutual_information(a, noisy) == pytest.approx(exact, abs=0.02)
 
 
 def test_pairs_that_tell_most_come_first(model: NITSDensity) -> None:
