@@ -230,6 +230,8 @@ def test_pairs_that_tell_most_come_first(model: NITSDensity) -> None:
     found = dependence.measured(beside(model, table, table))
     assert set(found.pairs[0].names) == {"size", "count"}
     assert np.array_equal(found.real, found.drawn)
+    alone = table.assign(count=table["count"].to_numpy()[::-1])
+    assert dependence.measured(beside(model, table, alone)).farthest == ("size", "count")
     for pair in found.pairs:
         assert pair.real.sum() == pytest.approx(1)
         assert pair.real.shape == tuple(len(axis) for axis in pair.axes)

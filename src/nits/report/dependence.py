@@ -70,6 +70,13 @@ class Dependence:
     drawn: Numbers
     total: int
 
+    @property
+    def farthest(self) -> tuple[str, str]:
+        """The pair whose mutual information differs most between the table and samples."""
+        i, j = np.triu_indices(len(self.names), 1)
+        k = int(np.abs(self.real[i, j] - self.drawn[i, j]).argmax())
+        return self.names[i[k]], self.names[j[k]]
+
 
 def measured(subject: Subject) -> Dependence:
     """Returns the pairs with the greatest mutual information in the rows of the table."""

@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from nits.report import split, words
+from nits.report import split
 from nits.report.axes import Axis, Bars
 from nits.report.charts.svg import LETTER, Chart
 from nits.report.dependence import Dependence, Pair
@@ -70,7 +70,7 @@ def _cells(chart: Chart, x: Axis | Split, y: Axis | Split, chosen: NDArray[np.bo
 
 
 def every_pair(found: Dependence) -> Markup:
-    """Returns a dot per pair: mutual information in the table, across, and in samples, upwards."""
+    """Returns a dot per pair: nats in the table, across, and in samples; one has a ring."""
     i, j = np.triu_indices(len(found.names), 1)
     x, y = found.real[i, j], found.drawn[i, j]
     top = float(max(x.max(), y.max())) * 1.05 or 1.0
@@ -82,8 +82,5 @@ def every_pair(found: Dependence) -> Markup:
     for a, b in zip((x / top).tolist(), (y / top).tolist(), strict=True):
         chart.dot(a, b, "data dot")
     k = int(np.abs(x - y).argmax())
-    name = f"{words.short(found.names[i[k]], 12)} · {words.short(found.names[j[k]], 12)}"
-    at = chart.x(x[k] / top), chart.y(y[k] / top)
-    right = at[0] + LETTER * len(name) < chart.width - 10
-    chart.text(at[0] + (7 if right else -7), at[1] + 4, name, "t", "start" if right else "end")
+    chart.dot(float(x[k] / top), float(y[k] / top), "ring", 5)
     return chart.svg()
