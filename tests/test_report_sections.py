@@ -89,6 +89,7 @@ def test_a_wrong_column_is_named_and_out_of_its_band(model: NITSDensity) -> None
     assert found.worst.name == "size"
     assert "size" in found.outside
     assert any(each.outside for each in found.worst.coverage)
+    assert "size" in found.uncovered
 
 
 def test_the_band_holds_as_often_as_it_says() -> None:

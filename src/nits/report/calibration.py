@@ -90,6 +90,11 @@ class Calibration:
         return [c.name for c in sorted(found, key=lambda c: -c.gap / c.band)]
 
     @property
+    def uncovered(self) -> list[str]:
+        """The columns of which a central interval holds more or less than chance allows."""
+        return [c.name for c in self.columns if any(each.outside for each in c.coverage)]
+
+    @property
     def drawn(self) -> tuple[OfColumn, ...]:
         """The columns to draw."""
         kept = sorted(self.columns, key=lambda c: -c.gap / c.band)[:MOST_DRAWN]
