@@ -16,7 +16,6 @@ import pandas
 import pyarrow
 import pytest
 from pyarrow import parquet
-from scipy import stats
 
 import nits
 from mixed_table import mixed
@@ -233,16 +232,6 @@ def test_plot_draws_four_figures(folder: Path, tmp_path: Path) -> None:
     found = sorted(path.name for path in (tmp_path / "plots").iterdir())
     assert found == ["calibration.png", "marginals.png", "pairs.png", "training.png"]
     assert all((tmp_path / "plots" / name).read_bytes().startswith(b"\x89PNG") for name in found)
-
-
-def test_calibration_of_samples_is_uniform(folder: Path) -> None:
-    """Of the model's own samples, whatever the column: Kolmogorov–Smirnov, seven tests at 1e−6."""
-    from nits.cli.commands.plot import _uniform
-
-    model = nits.load(folder / "model.nits")
-    numbers = model.model_.sample(2000, generator=0).numpy()
-    for column in _uniform(model, numbers, 0).T:
-        assert stats.kstest(column, "uniform").pvalue > 1e-6
 
 
 def test_standard_input(folder: Path, tmp_path: Path) -> None:
@@ -644,7 +633,7 @@ def test_missing_libraries_are_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "nits.cli.commands.info", None)
     assert run("info", folder / "model.nits") == 2
-    assert_one_line(capsys, "is not installed; pip install 'nits[table,plot]'.")
+    assert_one_line(capsys, "is not installed; pip install 'nits[table,plot,report]'.")
 
 
 def typed(rows: int = 200) -> pyarrow.Table:

@@ -1,12 +1,10 @@
-"""The command line: nits fit, score, sample, probability, impute, predict, outliers, info and plot.
+"""The command line: a mistake is one line, and what stops it leaves nothing half-written.
 
 Data go to stdout, progress and errors to stderr.
 """
 
 from __future__ import annotations
 
-import argparse
-import math
 import os
 import signal
 import sys
@@ -16,12 +14,13 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import current_thread, main_thread
 
+from nits.cli import verbs
 from nits.printable import printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb; returns 2, with one line on stderr, if the user made a mistake or stopped it."""
-    args = parser().parse_args(argv)
+    args = verbs.parser().parse_args(argv)
     try:
         with _terminable():
             command = import_module(f"nits.cli.commands.{args.verb}")
@@ -72,233 +71,8 @@ def _notice(message: Warning | str, *_: object, **__: object) -> None:
 
 def _one_line(error: BaseException | str) -> str:
     if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is not installed; pip install 'nits[table,plot]'."
+        return f"{error.name} is not installed; pip install 'nits[table,plot,report]'."
     return printable(" ".join(str(error).split())) or type(error).__name__
-
-
-def parser() -> argparse.ArgumentParser:
-    """Returns the parser of all verbs."""
-    whole = argparse.ArgumentParser(
-        prog="nits",
-        description="Exact densities of tables and images: learn one, score with it, draw from it.",
-    )
-    whole.add_argument("--version", action="version", version=_version())
-    verbs = whole.add_subparsers(
-        dest="verb",
-        required=True,
-        metavar="fit | score | sample | probability | impute | predict | outliers | info | plot",
-    )
-    _fit(verbs.add_parser("fit", help="learn the density of a table or of images"))
-    _score(verbs.add_parser("score", help="log-density of every row, or of every image"))
-    _sample(verbs.add_parser("sample", help="draw new rows or images"))
-    _predict(verbs.add_parser("predict", help="what to expect of a row's modelled columns"))
-    _outliers(verbs.add_parser("outliers", help="how surprising every row is, and which entries"))
-    _probability(verbs.add_parser("probability", help="how probable an event is under a model"))
-    _impute(verbs.add_parser("impute", help="fill in the missing values of a table"))
-    info = verbs.add_parser("info", help="what a model file holds")
-    info.add_argument("model")
-    _plot(verbs.add_parser("plot", help="draw figures of a model beside its data"))
-    return whole
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return f"nits {version('nits')}"
-
-
-def _fit(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "table",
-        help=".csv, .csv.gz or .parquet, - for CSV on standard input, or a folder of PNG or JPEG",
-    )
-    verb.add_argument(
-        "-o", "--output", required=True, help="file for the model, such as model.nits"
-    )
-    verb.add_argument(
-        "--max-minutes", type=_positive, help="time limit; by default there is a limit on steps"
-    )
-    verb.add_argument(
-        "--max-steps", type=_count, help="by default it depends on the size of the data"
-    )
-    verb.add_argument(
-        "--context", type=_names, default=[], help="columns to condition on, such as a,b"
-    )
-    verb.add_argument("--drop", type=_names, default=[], help="columns to leave out")
-    verb.add_argument(
-        "--order",
-        type=_names,
-        help="columns to model first, such as b,a; or search, several or greedy",
-    )
-    verb.add_argument(
-        "--members", type=_count, help="networks to train and mix; by default by the table's size"
-    )
-    verb.add_argument(
-        "--answers", choices=["any"], help="learn to answer with any columns given, too"
-    )
-    verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
-    verb.add_argument(
-        "--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH"
-    )
-    verb.add_argument(
-        "--whiten", action="store_true", help="for real columns that nearly determine one another"
-    )
-    verb.add_argument(
-        "--pool-below", type=int, default=0, help="pool categories in fewer rows than this"
-    )
-    verb.add_argument("--validation-fraction", type=float, default=0.1)
-    verb.add_argument("--seed", type=int, default=0)
-    verb.add_argument("--quiet", action="store_true", help="show no progress")
-    verb.add_argument(
-        "--checkpoint",
-        help="folder, or file for images, that keeps the fit as it goes; if it has one that was "
-        "interrupted or killed, that goes on",
-    )
-    verb.add_argument(
-        "--resume", action="store_true", help="go on from --checkpoint, which must exist"
-    )
-    images = verb.add_argument_group("for a folder of images")
-    images.add_argument("--size", help="tiny, small, paper-bsds300 or paper-cifar10")
-    images.add_argument(
-        "--pnn", type=_widths, help="hidden layers of each channel's PNN, such as 16,16"
-    )
-    images.add_argument(
-        "--dequantize", choices=["uniform"], help="model the density of pixels with added noise"
-    )
-
-
-def _score(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model")
-    verb.add_argument("table")
-    verb.add_argument(
-        "-o", "--output", default="-", help="file for the scores; by default CSV on standard output"
-    )
-    verb.add_argument(
-        "--per-column", action="store_true", help="write each column's log-density, too"
-    )
-    _safe_csv(verb)
-    verb.add_argument("--quiet", action="store_true")
-
-
-def _predict(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model", help="one that was fitted with --context")
-    verb.add_argument("table", help="with the columns of that context")
-    verb.add_argument("-o", "--output", default="-", help="by default CSV on standard output")
-    verb.add_argument(
-        "--levels", type=_levels, default=[0.05, 0.5, 0.95], help="quantiles, such as 0.1,0.9"
-    )
-    verb.add_argument("--quiet", action="store_true")
-
-
-def _outliers(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model")
-    verb.add_argument("table")
-    verb.add_argument("-o", "--output", default="-", help="by default CSV on standard output")
-    verb.add_argument("--top", type=_count, help="only so many rows, the most surprising first")
-    verb.add_argument("--per-column", action="store_true", help="write each entry's surprise, too")
-    verb.add_argument("--quiet", action="store_true")
-
-
-def _sample(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model")
-    verb.add_argument("-n", "--rows", type=_count, required=True)
-    verb.add_argument("-o", "--output", default="-")
-    _given(verb)
-    verb.add_argument("--complete", action="store_true", help="draw no missing values")
-    verb.add_argument("--seed", type=int)
-    _safe_csv(verb)
-    verb.add_argument("--quiet", action="store_true")
-
-
-def _safe_csv(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--safe-csv",
-        action="store_true",
-        help="put an apostrophe before text that spreadsheets would take for a formula",
-    )
-
-
-def _given(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--given",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help="such as education=Masters, age=30:40, 'delay > 30' or size=missing; of any columns",
-    )
-
-
-def _probability(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model")
-    verb.add_argument("event", help="such as \"delay > 30 and carrier == 'UA'\"")
-    _given(verb)
-    verb.add_argument("--particles", type=_count, help="more are more precise, and slower")
-    verb.add_argument("--seed", type=int, default=0)
-
-
-def _impute(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model")
-    verb.add_argument("table")
-    verb.add_argument("-o", "--output", default="-")
-    how = verb.add_mutually_exclusive_group()
-    how.add_argument(
-        "--draws",
-        type=_count,
-        help="tables to draw, one below the other with their number in a column 'draw'",
-    )
-    how.add_argument(
-        "--by", choices=["mean", "median", "mode"], default="median", help="of one table"
-    )
-    verb.add_argument("--seed", type=int)
-    verb.add_argument("--quiet", action="store_true")
-
-
-def _plot(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model")
-    verb.add_argument("table")
-    verb.add_argument("-o", "--output", required=True, help="folder for the figures")
-    verb.add_argument("--seed", type=int, default=0)
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a positive number, but is {text}")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be a positive integer, but is {text}")
-    return value
-
-
-def _widths(text: str) -> tuple[int, ...]:
-    return tuple(_count(part) for part in text.split(","))
-
-
-def _levels(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"must look like COLUMN=VALUE, but is {text!r}")
-    return name, value
-
-
-def _support(text: str) -> tuple[str, tuple[float, float]]:
-    name, ends = _pair(text)
-    low, colon, high = ends.partition(":")
-    if not colon:
-        raise argparse.ArgumentTypeError(f"must look like COLUMN=LOW:HIGH, but is {text!r}")
-    return name, (float(low or "-inf"), float(high or "inf"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures of a model: marginals, pairs and calibration of a table; rows and surprise of images."""
+"""Figures of a model: columns, pairs and calibration of a table; rows and surprise of images."""
 
 from __future__ import annotations
 
@@ -10,103 +10,102 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits import atomic
-from nits.printable import printable
+from nits.report import split, words
+from nits.report.axes import Bars
+from nits.report.calibration import Calibration, OfColumn
+from nits.report.dependence import Dependence, Pair
+from nits.report.marginals import Marginal, Marginals
 
-MOST_PAIRS = 5
-MOST_MARGINALS = 24
-MOST_BARS = 30
-BINS = 40
-MOST_LETTERS = 40
-
-HUGE = 1e100
-"""Sizes beyond which, or below its inverse, numbers are divided before they are drawn."""
-
-NARROW = 1e-6
-"""Ranges, as a share of the numbers' size, below which the least is taken off before."""
+TABLE, SAMPLES, FAR = "#a9bfd9", "#b8561a", "#a3352b"
+LINE = "#3e6390"
+MOST_CALIBRATED = 40
 
 
-def marginals(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArray[Any]]) -> Any:
-    """Draws a histogram of every column beside that of samples."""
-    pyplot = _pyplot()
-    names = schema.names[:MOST_MARGINALS]
-    columns = min(4, len(names))
-    rows = -(-len(names) // columns)
-    figure, axes = pyplot.subplots(
-        rows, columns, figsize=(3.4 * columns, 2.6 * rows), squeeze=False
-    )
-    for axis in axes.flat[len(names) :]:
-        axis.axis("off")
-    for axis, name in zip(axes.flat, names, strict=False):
-        _marginal(axis, schema.columns[schema.names.index(name)], real[name], drawn[name])
-    axes.flat[0].legend(fontsize=8)
-    figure.tight_layout()
+def marginals(found: Marginals) -> Any:
+    """Draws every column of the table beside that of samples."""
+    figure, axes = _panels(len(found.columns), (3.4, 2.9))
+    for axis, column in zip(axes, found.columns, strict=True):
+        axis.set_title(words.short(column.name, 40), fontsize=9)
+        axis.tick_params(labelsize=7)
+        if column.axis is None:
+            axis.text(0.5, 0.5, "no known value", ha="center", transform=axis.transAxes)
+        elif isinstance(column.axis, Bars):
+            _bars(axis, column.axis, column)
+        else:
+            _histogram(axis, column)
+        _note(axis, column)
+    labelled = [a for a, column in zip(axes, found.columns, strict=True) if column.axis is not None]
+    if labelled:
+        labelled[0].legend(fontsize=7)
     return figure
 
 
-def _marginal(axis: Any, column: Any, real: NDArray[Any], drawn: NDArray[Any]) -> None:
-    axis.set_title(_named(column.name), fontsize=9, parse_math=False)
-    axis.tick_params(labelsize=7)
-    if not len(real) or not len(drawn):
-        axis.text(0.5, 0.5, "no values", ha="center", transform=axis.transAxes, fontsize=8)
-        return
-    measured = real.dtype.kind in "fiumM" and drawn.dtype.kind in "fiumM"
-    every = column.facts.levels if column.facts.ordered else getattr(column, "levels", ())
-    told_apart = column.facts.ordered or column.kind == "categorical"
-    if told_apart and not (measured and len(every) > MOST_BARS):
-        levels = list(every)[:MOST_BARS]
-        for offset, values, label in ((-0.2, real, "table"), (0.2, drawn, "samples")):
-            shares = [np.mean(values == level) for level in levels]
-            axis.bar(np.arange(len(levels)) + offset, shares, 0.4, label=label)
-        labels = [_label(level) for level in levels]
-        axis.set_xticks(range(len(levels)), labels, rotation=60, fontsize=6, parse_math=False)
-        return
-    both = [_numbers(values) for values in (real, drawn)]
-    place, unit = _ruler(both[0])
-    axis.set_xlabel(_told(place, unit), fontsize=6)
-    both = [(x - place) / unit for x in both]
-    low, high = np.quantile(both[0], (0.002, 0.998))
-    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
-    styles: list[dict[str, Any]] = [
-        {"alpha": 0.45, "label": "table"},
-        {"histtype": "step", "label": "samples"},
-    ]
-    for x, style in zip(both, styles, strict=True):
-        axis.hist(x, edges, weights=np.full(len(x), 1 / len(x)), **style)
+def _bars(axis: Any, bars: Bars, column: Marginal) -> None:
+    """Draws bars from top to bottom, so that labels never meet."""
+    at = np.arange(len(bars))
+    axis.barh(at, column.real, 0.7, color=TABLE, label="table")
+    axis.plot(column.drawn, at, "|", ms=9, mew=1.8, color=SAMPLES, label="samples")
+    labels = [words.short(label, 18) for label in bars.labels]
+    axis.set_yticks(at, labels, fontsize=min(7.0, 90 / len(bars)))
+    axis.invert_yaxis()
 
 
-def pairs(schema: Any, real: dict[str, NDArray[Any]], drawn: dict[str, NDArray[Any]]) -> Any:
-    """Draws pairs of the first numeric columns: the table below the diagonal, samples above it."""
-    pyplot = _pyplot()
-    columns = [c for c in schema.columns if c.kind != "categorical" and not c.facts.ordered]
-    measured = [column.name for column in columns]
-    names = [n for n in measured if all(np.isfinite(x[n]).any() for x in (real, drawn))]
-    names = names[:MOST_PAIRS]
-    rulers = {name: _ruler(real[name]) for name in names}
-    count = max(len(names), 1)
-    figure, axes = pyplot.subplots(count, count, figsize=(2.2 * count, 2.2 * count), squeeze=False)
-    for i, below in enumerate(names):
-        for j, across in enumerate(names):
-            axis = axes[i, j]
-            axis.tick_params(labelsize=6)
-            if i == j:
-                axis.text(
-                    *(0.5, 0.5, _named(below)),
-                    ha="center",
-                    transform=axis.transAxes,
-                    fontsize=9,
-                    parse_math=False,
-                )
-                axis.axis("off")
-                continue
-            source, colour = (real, "C0") if i > j else (drawn, "C1")
-            x, y = (_measured(source[name], rulers[name]) for name in (across, below))
-            axis.plot(x, y, ".", ms=1, alpha=0.3, color=colour)
-            for limits, name in ((axis.set_xlim, across), (axis.set_ylim, below)):
-                low, high = np.nanquantile(_measured(real[name], rulers[name]), (0.001, 0.999))
-                limits(low, high if high > low else low + 1)
-    figure.suptitle("below the diagonal: table · above: samples", fontsize=9)
-    figure.tight_layout()
+def _histogram(axis: Any, column: Marginal) -> None:
+    edges = column.axis.edges if column.axis is not None else np.empty(0)
+    for shares, colour, label in (
+        (column.real, TABLE, "table"),
+        (column.drawn, SAMPLES, "samples"),
+    ):
+        filled = label == "table"
+        axis.stairs(shares / np.diff(edges), edges, fill=filled, color=colour, lw=1.3, label=label)
+    ticks = column.axis.ticks if column.axis is not None else []
+    axis.set_xticks([tick.place for tick in ticks], [tick.label for tick in ticks])
+    axis.set_yticks([])
+
+
+def _note(axis: Any, column: Marginal) -> None:
+    """Writes the shares of missing and frequent values below a column."""
+    if column.special:
+        lines = [
+            f"{words.short(each.label, 14)}: {words.percent(each.real)}, "
+            f"samples {words.percent(each.drawn)}"
+            for each in column.special
+        ]
+        axis.set_xlabel("\n".join(lines), fontsize=7)
+
+
+def pairs(found: Dependence | None) -> Any:
+    """Draws the pairs of columns that tell most of one another: the table, and samples."""
+    if found is None:
+        figure, axes = _panels(1, (4, 3))
+        axes[0].text(0.5, 0.5, "a pair needs two columns", ha="center")
+        axes[0].axis("off")
+        return figure
+    figure, axes = _panels(2 * len(found.pairs), (2.9, 2.7))
+    for i, pair in enumerate(found.pairs):
+        for axis, shares, whose in (
+            (axes[2 * i], pair.real, "table"),
+            (axes[2 * i + 1], pair.drawn, "samples"),
+        ):
+            _cells(axis, pair, shares, whose)
     return figure
+
+
+def _cells(axis: Any, pair: Pair, shares: NDArray[np.float64], whose: str) -> None:
+    across, up = pair.axes
+    area = np.outer(np.diff(across.edges), np.diff(up.edges))
+    colours = "Blues" if whose == "table" else "Oranges"
+    both = np.sqrt(np.stack([pair.real, pair.drawn]) / area)
+    shown = np.ma.masked_equal(np.sqrt(shares / area), 0)
+    top = float(np.quantile(both[both > 0], 0.98)) if (both > 0).any() else 1.0
+    axis.pcolormesh(across.edges, up.edges, shown.T, cmap=colours, vmin=-0.15 * top, vmax=top)
+    axis.set_title(whose, fontsize=8)
+    x, y = split.short(across, 6), split.short(up, 10)
+    rotation = 60 if isinstance(across, Bars) else 0
+    axis.set_xticks([t.place for t in x], [t.label for t in x], fontsize=6, rotation=rotation)
+    axis.set_yticks([t.place for t in y], [t.label for t in y], fontsize=6)
+    axis.set_xlabel(words.short(pair.names[0], 30), fontsize=8)
+    axis.set_ylabel(words.short(pair.names[1], 30), fontsize=8)
 
 
 def training(history: dict[str, Any]) -> Any:
@@ -122,22 +121,44 @@ def training(history: dict[str, Any]) -> Any:
     return figure
 
 
-def calibration(names: list[str], u: NDArray[np.float64]) -> Any:
-    """Draws how uniform each column's probability integral transform is: share below u, minus u."""
-    pyplot = _pyplot()
-    figure, axis = pyplot.subplots(figsize=(5.4, 3.8))
-    levels = np.linspace(0, 1, 201)
-    for name, column in zip(names, u.T, strict=True):
-        known = np.sort(column[~np.isnan(column)])
-        below = np.searchsorted(known, levels, side="right") / max(len(known), 1)
-        axis.plot(levels, below - levels, lw=1, label=_named(name).replace("$", r"\$"))
-    band = 1.36 / np.sqrt(max(len(u), 1))  # Kolmogorov–Smirnov, 5 %
-    axis.axhspan(-band, band, color="0.9", zorder=0)
-    axis.set(xlabel="u", ylabel="share of rows with probability below u, minus u")
-    if len(names) <= 12:
-        axis.legend(fontsize=7)
-    figure.tight_layout()
+def calibration(found: Calibration) -> Any:
+    """Draws, column by column, the share of transforms up to u, less u, and what chance allows."""
+    columns = sorted(found.columns, key=lambda c: -c.gap / c.band)[:MOST_CALIBRATED]
+    figure, axes = _panels(len(columns), (2.7, 2.0))
+    reach = 1.2 * max(max(c.band, float(np.abs(c.curve).max())) for c in columns)
+    for axis, column in zip(axes, columns, strict=True):
+        _calibrated(axis, column, reach)
+    figure.supxlabel("u", fontsize=8)
+    figure.supylabel("share of entries with probability up to u, less u", fontsize=8)
+    worst = f"worst: {found.worst.name}, {found.worst.gap:.3f} off; grey: what chance allows"
+    figure.suptitle(worst, fontsize=9)
     return figure
+
+
+def _calibrated(axis: Any, column: OfColumn, reach: float) -> None:
+    axis.axhspan(-column.band, column.band, color="0.92", zorder=0)
+    axis.axhline(0, color="0.7", lw=0.8)
+    u = np.linspace(0, 1, len(column.curve))
+    axis.plot(u, column.curve, lw=1.2, color=FAR if column.outside else LINE)
+    axis.set(xlim=(0, 1), ylim=(-reach, reach))
+    axis.set_title(words.short(column.name, 30), fontsize=8)
+    axis.tick_params(labelsize=6)
+
+
+def _panels(count: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
+    """Returns a figure with so many panels, at most four in a row."""
+    columns = min(4, count)
+    rows = -(-count // columns)
+    figure, axes = _pyplot().subplots(
+        rows,
+        columns,
+        figsize=(size[0] * columns, size[1] * rows),
+        squeeze=False,
+        layout="constrained",
+    )
+    for axis in axes.flat[count:]:
+        axis.axis("off")
+    return figure, list(axes.flat[:count])
 
 
 def image_rows(names: list[str], rows: list[NDArray[np.uint8]]) -> Any:
@@ -173,65 +194,18 @@ def surprise(images: NDArray[np.uint8], bits: NDArray[np.float64]) -> Any:
 
 
 def write(figures: dict[str, Any], folder: Path) -> None:
-    """Writes figures as PNG files, closes them, and prints how many."""
+    """Writes figures as PNG files, and prints how many."""
     for name, figure in figures.items():
         with atomic.temporary(folder / f"{name}.png") as place:
             figure.savefig(place, format="png", dpi=110)
-        _pyplot().close(figure)
     print(f"{len(figures)} figures in {folder}", file=sys.stderr)
-
-
-def _label(level: Any) -> str:
-    return f"{level:g}" if isinstance(level, float) else _named(level)
-
-
-def _named(name: object) -> str:
-    """Returns a name as figures show it."""
-    text = printable(name)
-    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
-
-
-Ruler = tuple[float, float]
-
-
-def _ruler(values: NDArray[Any]) -> Ruler:
-    """Returns what to take off values and to divide them by, so that float64 can draw them."""
-    known = values[np.isfinite(values)]
-    least, greatest = float(known.min()), float(known.max())
-    size = max(abs(least), abs(greatest))
-    if size > HUGE or 0 < size < 1 / HUGE:
-        return 0.0, size
-    narrow = greatest - least < NARROW * size
-    return (least, greatest - least or 1.0) if narrow else (0.0, 1.0)
-
-
-def _told(place: float, unit: float) -> str:
-    """Returns what was taken off and divided by, nothing if nothing was."""
-    return "" if (place, unit) == (0.0, 1.0) else f"× {unit:.3g} + {place:.17g}"
-
-
-def _measured(values: NDArray[Any], ruler: Ruler) -> NDArray[np.float64]:
-    return (_numbers(values) - ruler[0]) / ruler[1]
-
-
-def with_gaps(values: Any) -> NDArray[Any]:
-    """Returns a column's values as numbers, NaN where they are missing; strings as they are."""
-    if values.array.dtype.kind not in "fiubmM":
-        found: NDArray[Any] = values.array
-        return found
-    return np.where(values.missing, np.nan, _numbers(values.array))
-
-
-def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
-    if values.dtype.kind in "mM":
-        return values.astype(f"{values.dtype.kind}8[s]").astype(np.float64)
-    return values.astype(np.float64)
 
 
 def _pyplot() -> Any:
     import matplotlib
 
     matplotlib.use("Agg")
+    matplotlib.rcParams["text.parse_math"] = False  # a $ in a name is no formula
     from matplotlib import pyplot
 
     return pyplot

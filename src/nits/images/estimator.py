@@ -18,6 +18,7 @@ from nits.chunks import slices
 from nits.heads import Continuous, Quantized
 from nits.images import arrays
 from nits.images.dequantized import LEVELS, Dequantized
+from nits.images.shown import Shown
 from nits.model.density import Density
 from nits.model.joint import NITS
 from nits.training.fit import fit as train
@@ -34,7 +35,7 @@ PIXELS_PER_STEP = 8192
 RATE_TIMES_FILTERS = 0.16
 
 
-class NITSImages(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class NITSImages(Shown, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The exact probability of 8-bit images, grey or RGB, all of one size, pixel by pixel.
 
     It keeps scikit-learn's contract, with images in place of X and labels in place of y.

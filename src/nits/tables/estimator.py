@@ -37,6 +37,7 @@ from nits.tables.networks import Sketch
 from nits.tables.outliers import Outliers
 from nits.tables.predictions import Predictions
 from nits.tables.schema import Kinds, Supports
+from nits.tables.shown import Shown
 from nits.tables.validate import checked_frame, checked_weight, told_of
 from nits.training.rows import Rows
 
@@ -44,7 +45,14 @@ READ_BY = (1,)
 """The PNN of a column that is given, of which only the features are read."""
 
 
-class NITSDensity(Answers, Predictions, Outliers, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class NITSDensity(
+    Answers,
+    Predictions,
+    Outliers,
+    Shown,
+    DensityMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """The exact joint density of a table's columns, or of some of them given the others.
 
     What each column is, its scale, limits and tails are decided by the likelihood of held-out
