@@ -236,6 +236,12 @@ def test_uneven_weights_are_told_and_resampled(plane: NITSDensity) -> None:
     assert abs(found.estimate - finer.estimate) < 5 * math.hypot(found.error, finer.error)
 
 
+def test_few_particles_are_told(plane: NITSDensity) -> None:
+    with pytest.warns(UserWarning, match="only about .* particles stand behind these 400 rows"):
+        rows = plane.given(y=5.5).sample(400, random_state=0)
+    assert (rows["y"] == 5.5).all()
+
+
 def test_the_same_question_has_the_same_answer(model: NITSDensity) -> None:
     answer = model.given(rain=(1, 5))
     assert answer.probability("price > 3") == answer.probability("price > 3")

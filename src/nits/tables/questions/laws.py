@@ -16,6 +16,7 @@ from torch import Tensor
 from nits.heads import Given
 from nits.model.steps import HeadSteps, Steps
 from nits.tables.columns import Column
+from nits.tables.columns.column import LOWER, UPPER
 from nits.tables.questions.cuts import before
 from nits.tables.questions.events import Event, Interval
 
@@ -52,10 +53,8 @@ class Law:
         seen = 1 - column.unseen
         self.lower, self.upper = (share / seen for share in column.beyond)
         self.left = 1 - self.lower - self.upper
-        self.ends = [float(column.end(side)) if share else 0.0 for side, share in self._sides()]
-
-    def _sides(self) -> list[tuple[int, float]]:
-        return list(zip((-1, 1), self.column.beyond, strict=True))
+        sides = zip((LOWER, UPPER), column.beyond, strict=True)
+        self.ends = [float(column.end(side)) if share else 0.0 for side, share in sides]
 
     def free(self, steps: Steps, u: Tensor) -> Drawn:
         """Draws values at probabilities u, shape (N,)."""

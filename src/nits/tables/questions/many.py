@@ -16,7 +16,7 @@ from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
 from nits.tables.questions import asked, imputation, rows
 from nits.tables.questions.cloud import Cloud, members, ratio, walked
-from nits.tables.questions.conditions import Conditions
+from nits.tables.questions.conditions import Conditions, Value, missing
 from nits.tables.questions.laws import Drawn
 from nits.tables.questions.likelihood import PARTICLES, evidence
 from nits.tables.questions.marginals import Marginal, Pooled, weighted
@@ -55,8 +55,6 @@ class RowAnswers:
 
     def _first(self) -> Conditions:
         """Returns a value of each of the context's columns; the table has one for each row."""
-        from nits.tables.questions.conditions import Value, missing
-
         found: Conditions = {}
         for name in self.estimator.context_schema_.names:
             if name in self.frame.columns:

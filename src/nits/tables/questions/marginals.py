@@ -17,7 +17,7 @@ from nits.heads import Given
 from nits.model.mixed import least
 from nits.model.steps import HeadSteps, Steps
 from nits.tables.questions.cloud import Cloud
-from nits.tables.questions.particles import Walk, systematic
+from nits.tables.questions.particles import systematic
 
 AT_ONCE = 2**21
 """Points times particles that are evaluated together."""
@@ -202,11 +202,6 @@ def evaluated(steps: Steps, x: Tensor, name: str, some: Tensor | None = None) ->
     theta = theta.expand(-1, x.shape[1]).expand(len(x), -1, -1)
     many: Callable[[Given, Tensor], Tensor] = getattr(steps.head, name)
     return many(Given(theta, given.low.expand(x.shape), given.high.expand(x.shape)), x)
-
-
-def is_ahead(walk: Walk, column: int) -> bool:
-    """Returns whether a column comes after all conditions of a walk, and has none itself."""
-    return walk.query.last(walk.order) <= walk.order.index(column)
 
 
 def weighted(cloud: Cloud) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from nits.tables.questions.cuts import typed
 from nits.tables.questions.laws import Drawn
 from nits.tables.questions.particles import Shape, Walk, systematic
 from nits.tables.questions.query import Query
+from nits.tables.validate import told_of
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
@@ -27,6 +29,10 @@ SPARE = 4
 """Particles for each row that is drawn, where they have weights."""
 
 FEWEST = 512
+"""Particles at least."""
+
+FEW = 0.1
+"""Effective particles for each row below which there is a notice."""
 
 
 def seed_of(random_state: int | np.random.RandomState | None) -> int:
@@ -42,18 +48,29 @@ def drawn(estimator: NITSDensity, query: Query, n: int, seed: int) -> Drawn:
     for k, start in enumerate(range(0, n, most // SPARE)):
         count = min(most // SPARE, n - start)
         parts.append(_some(estimator, query, count, another(seed, k)))
-    return Drawn(*(torch.cat(part) for part in zip(*parts, strict=True)))
+    _tell_few(sum(ess for _, ess in parts), n)
+    return Drawn(*(torch.cat(part) for part in zip(*(rows for rows, _ in parts), strict=True)))
 
 
-def _some(estimator: NITSDensity, query: Query, n: int, seed: int) -> Drawn:
+def _tell_few(ess: float, n: int) -> None:
+    if ess < FEW * n:
+        told_of(
+            f"only about {ess:.0f} particles stand behind these {n} rows, so values that come "
+            "before a condition repeat; the model finds the conditions odd, or put columns that "
+            "are given first in order=."
+        )
+
+
+def _some(estimator: NITSDensity, query: Query, n: int, seed: int) -> tuple[Drawn, float]:
+    """Returns some rows, and the effective number of particles behind them."""
     every = members(estimator.model_)
     source = torch.Generator().manual_seed(seed)
     if all(query.last(m.order.tolist()) <= query.leading(m.order.tolist()) for _, m in every):
-        walks = _plain(every, query, n, source)
+        walks, ess = _plain(every, query, n, source), math.inf
     else:
         total = max(SPARE * n, FEWEST)
         cloud = walked(estimator.model_, query, seed, total=total, drawing=True)
-        log_weights = cloud.log_weights().flatten()
+        log_weights, ess = cloud.log_weights().flatten(), float(cloud.ess()[0])
         if bool((log_weights == -torch.inf).all()):
             raise ValueError(
                 "what is given must be possible, but has probability zero under this model; "
@@ -68,10 +85,8 @@ def _some(estimator: NITSDensity, query: Query, n: int, seed: int) -> Drawn:
     for i in range(len(query.laws)):
         pairs = [walk.fed[walk.order.index(i)] for walk in walks]
         columns.append(Drawn(*(torch.cat(part) for part in zip(*pairs, strict=True))))
-    return Drawn(
-        torch.stack([c.numbers for c in columns], 1)[order],
-        torch.stack([c.tails for c in columns], 1)[order],
-    )
+    numbers = torch.stack([c.numbers for c in columns], 1)[order]
+    return Drawn(numbers, torch.stack([c.tails for c in columns], 1)[order]), ess
 
 
 def _plain(
