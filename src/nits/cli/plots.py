@@ -194,10 +194,11 @@ def surprise(images: NDArray[np.uint8], bits: NDArray[np.float64]) -> Any:
 
 
 def write(figures: dict[str, Any], folder: Path) -> None:
-    """Writes figures as PNG files, and prints how many."""
+    """Writes figures as PNG files, closes them, and prints how many."""
     for name, figure in figures.items():
         with atomic.temporary(folder / f"{name}.png") as place:
             figure.savefig(place, format="png", dpi=110)
+        _pyplot().close(figure)
     print(f"{len(figures)} figures in {folder}", file=sys.stderr)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nits.printable import printable
+
 LONGEST = 28
 """Characters of a value that are shown in a chart."""
 
@@ -75,7 +77,8 @@ def duration(seconds: float) -> str:
 
 
 def short(text: str, most: int = LONGEST) -> str:
-    """Returns text, cut if it is long."""
+    """Returns text with control characters escaped, cut if it is long."""
+    text = printable(text)
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
