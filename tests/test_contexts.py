@@ -75,6 +75,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "infinity": ({"count": np.inf}, "given for 'count' must be one .* but is inf"),
     "a hole": ({"count": np.nan}, "given for 'count' must be one .* but is nan"),
     "a word": ({"count": "many"}, "column 'count' must hold numbers"),
+    "too large a float": ({"count": 1e30}, "given for 'count' must be one that"),
     "too large": ({"count": 10**30}, "given for 'count' must hold integers of 64 bits"),
 }
 

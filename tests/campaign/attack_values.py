@@ -133,8 +133,7 @@ def _kept(column: Any, value: Any) -> None:
     elif isinstance(value, str) and not isinstance(found, str):
         same = str(found).lower() in (value, f"{value}.0")
     elif isinstance(value, datetime.date | np.datetime64):
-        stamp = pandas.Timestamp(value)
-        same = found == (stamp.tz_convert("UTC").tz_localize(None) if stamp.tz else stamp)
+        same = found == pandas.Timestamp(value).tz_localize(None)  # as clocks there show it
     else:
         same = float(found) == float(value) if not isinstance(found, str) else found == value
     if not same:

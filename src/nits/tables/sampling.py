@@ -52,7 +52,13 @@ def drawn(estimator: NITSDensity, n: int, seed: int, given: Any, complete: bool)
     if context is None:  # exact to the last digit, which float32 would lose
         for key, value in (given or {}).items():
             name = schema.names[orders.position(key, schema.names)]
-            columns[name] = _repeated(columns[name], value)
+            try:
+                columns[name] = _repeated(columns[name], value)
+            except OverflowError:
+                raise ValueError(
+                    f"the value given for {name!r} must be one that its type can hold, "
+                    f"but is {value!r}; give a smaller one."
+                ) from None
     return zones.write(Frame(_every(estimator, columns, count), schema.form))
 
 
