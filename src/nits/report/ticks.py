@@ -26,6 +26,9 @@ STEPS |= {"m": (1, 5, 15, 30), "s": (1, 5, 15, 30)}
 
 MOST_TIMES = 6
 
+NARROWEST, WIDEST = 1e-290, 1e300
+"""Ranges with round numbers between their ends."""
+
 
 class Tick(NamedTuple):
     """A place on an axis from 0 to 1, and its label."""
@@ -39,6 +42,8 @@ def of_numbers(low: float, high: float, place: Place) -> list[Tick]:
 
     place: Maps values to places from 0 to 1.
     """
+    if not NARROWEST < high - low < WIDEST:  # round numbers are beyond what floats can step through
+        return [Tick(0.0, words.number(low)), Tick(1.0, words.number(high))]
     bent = not 0.35 < float(place(np.array([(low + high) / 2]))[0]) < 0.65
     every = _round_numbers(low, high, bent=bent)
     found: list[tuple[float, float]] = []
