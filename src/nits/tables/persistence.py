@@ -113,7 +113,8 @@ def _refuse_malformed(estimator: Any) -> None:
     for column in (*schemas[0].columns, *schemas[1].columns):
         typed.check(column, "column")
         for part in (column, getattr(column, "ruler", None)):
-            if (grid := getattr(part, "grid", None)) is not None and not grid.step:
+            grid = getattr(part, "grid", None)
+            if grid is not None and not (int(grid.step) if grid.exact else grid.step):
                 raise ValueError("a grid has no step")
     for facts, _, why in estimator.idle_.columns.values():
         typed.check(facts, "column")
