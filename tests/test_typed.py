@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nits.tables import typed
+from nits import typed
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass
 from itertools import chain, groupby, repeat
 from typing import Any
 
+from nits import typed
 from nits.heads.atoms import Atoms
 from nits.heads.categorical import Categorical
 from nits.heads.cells import Cells
@@ -70,7 +71,9 @@ def _fields(made: Any) -> dict[str, Any]:
 def _made(name: str, about: dict[str, Any]) -> Any:
     kind = KINDS[name]
     names = {field.name for field in fields(kind)}
-    return kind(**{name: _value(about[name]) for name in names & set(about)})
+    made = kind(**{name: _value(about[name]) for name in names & set(about)})
+    typed.check(made, "head")
+    return made
 
 
 def _plain(value: Any) -> Any:

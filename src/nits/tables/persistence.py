@@ -15,13 +15,13 @@ import numpy as np
 from torch import Tensor
 
 import nits
-from nits import checks
+from nits import checks, typed
 from nits.model import storage
 from nits.model.calibrated import Calibrated
 from nits.model.mixture import Mixture
 from nits.model.reading import Reading
 from nits.model.roles import Roles
-from nits.tables import networks, schema, typed
+from nits.tables import networks, schema
 from nits.tables.estimator import READ_BY, NITSDensity
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
@@ -144,6 +144,10 @@ def _refuse_malformed(estimator: Any) -> None:
     schemas = estimator.schema_, estimator.context_schema_
     for column in (*schemas[0].columns, *schemas[1].columns):
         typed.check(column, "column")
+        for part in (column, getattr(column, "ruler", None)):
+            grid = getattr(part, "grid", None)
+            if grid is not None and not (int(grid.step) if grid.exact else grid.step):
+                raise ValueError("a grid has no step")
     for facts, _, why in estimator.idle_.columns.values():
         typed.check(facts, "column")
         typed.check(why, "column")
