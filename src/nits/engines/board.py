@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nits.training.progress import INTERRUPTED, Reporter
+from nits.training.progress import INTERRUPTED, Reporter, Unmarked
 
 WAITING, RUNNING, DONE = 0.0, 1.0, 2.0
 STATE, PROGRESS, TRAIN, VALIDATION, SPEED = range(5)
@@ -76,7 +75,7 @@ class Board:
         bar.update(float(progress), _mean(told[:, TRAIN]), known, self.speed)
 
 
-class Line:
+class Line(Unmarked):
     """The reporter of one task, which writes on a board.
 
     tell: Takes sentences for the user.
@@ -113,16 +112,6 @@ class Line:
         """Tells the other tasks to stop, too."""
         self.board.stop()
         self.tell(INTERRUPTED)
-
-    def __enter__(self) -> Line:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
 
 class Notices:

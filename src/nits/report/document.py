@@ -6,7 +6,6 @@ import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from nits import atomic
@@ -17,6 +16,7 @@ from nits.report.charts import marginals as column_charts
 from nits.report.charts import pictures as picture_charts
 from nits.report.provenance import File
 from nits.report.subject import ROWS, CannotSay
+from nits.training.progress import Drawn
 
 Sections = Mapping[str, tuple[str, Callable[[Any], Any]]]
 """The title of each section, and what computes it."""
@@ -69,7 +69,7 @@ class Report:
         return f'<iframe title="report" sandbox="" srcdoc="{page}" style="{style}"></iframe>'
 
 
-class Stages:
+class Stages(Drawn):
     """A progress bar that names the section at work."""
 
     def __init__(self, total: int, *, quiet: bool) -> None:
@@ -93,18 +93,6 @@ class Stages:
             self.bar.advance(self.task)
         self.started = True
         self.bar.update(self.task, description=title)
-
-    def __enter__(self) -> Stages:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.bar.stop()
 
 
 def measured(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 INTERRUPTED = "training was interrupted; the model has the best weights so far."
 
@@ -33,7 +33,29 @@ class Reporter(Protocol):
     ) -> None: ...
 
 
-class Silent:
+class Unmarked:
+    """Its block of code begins and ends without a trace."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Drawn:
+    """Shows its bar, one of rich, while its block of code runs."""
+
+    bar: Any
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+
+class Silent(Unmarked):
     """Says nothing."""
 
     def update(
@@ -47,18 +69,8 @@ class Silent:
     def interrupted(self) -> None:
         """Ignores that."""
 
-    def __enter__(self) -> Silent:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-
-class Bar:
+class Bar(Drawn):
     """A rich progress bar with train and validation nats, rows per second and time left.
 
     label: What it calls the work.
@@ -105,24 +117,12 @@ class Bar:
         """Says so above the bar."""
         self.notice(INTERRUPTED)
 
-    def __enter__(self) -> Bar:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.bar.stop()
-
 
 def _nats(value: float | None) -> str:
     return "—" if value is None or math.isnan(value) else f"{value:.3f}"
 
 
-class Counter:
+class Counter(Drawn):
     """A count of rows that grows, with rows per second, and a bar if the total is known."""
 
     def __init__(self, unit: str, *, quiet: bool, total: int | None = None) -> None:
@@ -139,15 +139,3 @@ class Counter:
         self.bar.advance(self.task, count)
         speed = self.bar.tasks[0].speed
         self.bar.update(self.task, rate="—" if speed is None else f"{speed:,.0f}")
-
-    def __enter__(self) -> Counter:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.bar.stop()
