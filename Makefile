@@ -18,7 +18,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY)  ## fit a density to the bundled household power data; picture in out/
+demo: $(READY)  ## fit a density to the bundled household power data; picture and report in out/
 	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## run the tests, all but the slow ones
