@@ -1,4 +1,4 @@
-"""The command line: nits fit, score, sample, probability, impute, predict, outliers, info and plot.
+"""The command line: one verb for each thing to do, such as nits fit, score, sample and explore.
 
 Data go to stdout, progress and errors to stderr.
 """
@@ -85,7 +85,8 @@ def parser() -> argparse.ArgumentParser:
     verbs = whole.add_subparsers(
         dest="verb",
         required=True,
-        metavar="fit | score | sample | probability | impute | predict | outliers | info | plot",
+        metavar="fit | score | sample | probability | impute | predict | outliers | info | plot | "
+        "explore",
     )
     _fit(verbs.add_parser("fit", help="learn the density of a table or of images"))
     _score(verbs.add_parser("score", help="log-density of every row, or of every image"))
@@ -97,6 +98,7 @@ def parser() -> argparse.ArgumentParser:
     info = verbs.add_parser("info", help="what a model file holds")
     info.add_argument("model")
     _plot(verbs.add_parser("plot", help="draw figures of a model beside its data"))
+    _explore(verbs.add_parser("explore", help="a page to explore a model in the browser"))
     return whole
 
 
@@ -257,6 +259,13 @@ def _plot(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("table")
     verb.add_argument("-o", "--output", required=True, help="folder for the figures")
     verb.add_argument("--seed", type=int, default=0)
+
+
+def _explore(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("model")
+    verb.add_argument("table", nargs="?", help="rows to pick from")
+    verb.add_argument("--port", type=int, default=0, help="by default one that is free")
+    verb.add_argument("--no-browser", action="store_false", dest="browser", help="open no browser")
 
 
 def _positive(text: str) -> float:
