@@ -60,8 +60,8 @@ def _listed(view: Listing, draws: Draws, i: int, within: frozenset[int] | None) 
     count = int(max(numbers.max(), view.numbers.max())) + 1
     place = draws.batch * count + np.clip(numbers, 0, None)
     weights = np.where(missing, 0.0, draws.weights)
-    each = np.bincount(place, weights, minlength=BATCHES * count)
-    each = each.astype(np.float64).reshape(BATCHES, count)
+    counts = np.bincount(place, weights, minlength=BATCHES * count)
+    each = counts.astype(np.float64).reshape(BATCHES, count)
     whole = draws.by_batch(draws.weights)
     found = [mean_error(each[:, n], whole) for n in range(count)]
     pairs = list(zip(view.numbers, view.shares, strict=True))
