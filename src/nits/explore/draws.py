@@ -30,6 +30,9 @@ Numbers = NDArray[np.float64]
 BATCHES = 8
 """Independent randomizations, from which standard errors are found."""
 
+MOST = 8192
+"""Rows that are shown of those that meet conditions."""
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -125,7 +128,8 @@ def _meets(event: Event, numbers: Numbers, tails: Numbers) -> NDArray[np.bool_]:
     within = np.isnan(tails)
     found = np.zeros(len(numbers), bool)
     for low, high in event.numbers:
-        found |= within & (numbers > low) & (numbers <= high)
+        # Ends are those of the model's single precision, as in a walk.
+        found |= within & (numbers > np.float32(low)) & (numbers <= np.float32(high))
     for side, parts in ((LOWER, event.lower), (UPPER, event.upper)):
         share = side * np.nan_to_num(tails)
         for start, stop in parts:
@@ -134,10 +138,13 @@ def _meets(event: Event, numbers: Numbers, tails: Numbers) -> NDArray[np.bool_]:
 
 
 def _some(estimator: NITSDensity, base: Draws, query: Query, at: NDArray[np.int64]) -> Draws:
+    """Returns some rows of a base, not more than are quick to show."""
     each = np.bincount(base.batch[at], minlength=BATCHES) / (len(base.batch) / BATCHES)
     with np.errstate(divide="ignore"):
         log_evidence = np.log(each)
     exactly = _exactly(estimator, query)
+    if len(at) > MOST:  # neighbours are Sobol points, so these are any of them
+        at = np.sort(np.random.default_rng(0).choice(at, MOST, replace=False))
     return Draws(
         base.numbers[at],
         base.tails[at],

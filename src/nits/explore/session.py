@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow
 from pyarrow import csv
 
 from nits.explore import own_row, shapes, told
 from nits.explore.draws import Draws, draws, kept
 from nits.explore.shapes import Joint, Shape
 from nits.explore.views import Axis, View, spelled, view
-from nits.tables import csv_safe, frames, zones
+from nits.tables import csv_safe, zones
 from nits.tables.frames import Frame, Values
 from nits.tables.questions import asked
 from nits.tables.questions.answer import Answer
@@ -106,9 +107,17 @@ class Session:
     """A model, and perhaps a table, to explore.
 
     title: What the page calls it.
+    base: How many rows are drawn without conditions.
     """
 
-    def __init__(self, estimator: NITSDensity, table: Any = None, title: str = "model") -> None:
+    def __init__(
+        self,
+        estimator: NITSDensity,
+        table: Any = None,
+        *,
+        title: str = "model",
+        base: int = BASE,
+    ) -> None:
         if estimator.context_schema_.columns:
             names = ", ".join(estimator.context_schema_.names)
             raise ValueError(
@@ -117,9 +126,10 @@ class Session:
             )
         self.estimator, self.title = estimator, title
         self.columns = estimator.schema_.columns
-        self.base = draws(estimator, asked.query(estimator, {}), BASE)
+        self.base = draws(estimator, asked.query(estimator, {}), base)
         self.draft = self._affordable()
         self.views: list[View] = [view(c, self.base.values[c.name]) for c in self.columns]
+        self.plain = [shapes.shape(one, self.base, i) for i, one in enumerate(self.views)]
         self.frame: Frame | None = None if table is None else zones.read(table)
         if self.frame is not None:
             _refuse_lacking(self.frame, estimator.schema_.names)
@@ -144,7 +154,7 @@ class Session:
         )
 
     def _panel(self, i: int, one: View) -> Panel:
-        column, own = one.column, shapes.shape(one, self.base, i)
+        column, own = one.column, self.plain[i]
         kind, optional = column.kind, column.optional
         if isinstance(one, Axis):
             fixed = (one.low, one.high, one.log, one.what, one.marks.tolist(), one.whole, one.step)
@@ -164,10 +174,12 @@ class Session:
         """
         told_of = told.conditions(self.views, given)
         drawn = self._drawn(told_of, FINE if fine else self.draft)
-        each = [
-            shapes.shape(one, drawn, i, told.within(one, told_of.get(one.column.name, [])))
-            for i, one in enumerate(self.views)
-        ]
+        each = self.plain
+        if told_of:
+            each = [
+                shapes.shape(one, drawn, i, told.within(one, told_of.get(one.column.name, [])))
+                for i, one in enumerate(self.views)
+            ]
         return Panels(
             each,
             None if pair is None else self._joint(drawn, pair),
@@ -221,10 +233,8 @@ class Session:
         if type(count) is not int or not 1 <= count <= MOST_ROWS:
             raise ValueError(f"a download has 1 to {MOST_ROWS} rows, but {count!r:.40} are asked.")
         found = self._answer(given).sample(count, random_state=seed)
-        frame = frames.read(found)
-        table = frames.write(Frame(frame.columns, "arrow"))
         buffer = io.BytesIO()
-        csv.write_csv(csv_safe.safe(table), buffer)
+        csv.write_csv(csv_safe.safe(_arrow(found, self.estimator.names_)), buffer)
         return buffer.getvalue()
 
     def chance(self, given: Any, event: Any) -> Chance:
@@ -256,6 +266,17 @@ class Session:
         at = np.array([number - 1])
         found = {c.name: self.frame.columns[c.name].take(at) for c in self.columns}
         return {name: _spelled(values)[0] for name, values in found.items()}
+
+
+def _arrow(table: Any, names: list[str]) -> Any:
+    """Returns a table of any library as one of Arrow."""
+    if isinstance(table, pyarrow.Table):
+        return table
+    if isinstance(table, np.ndarray):
+        return pyarrow.table(dict(zip(names, table.T, strict=True)))
+    if hasattr(table, "to_arrow"):
+        return table.to_arrow()
+    return pyarrow.Table.from_pandas(table, preserve_index=False)
 
 
 def _spelled(values: Values) -> list[str | None]:

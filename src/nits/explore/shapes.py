@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from nits.explore.draws import BATCHES, Draws, mean_error
 from nits.explore.views import BINS, Axis, Listing, Numbers, View, amounts
 
-CELLS = 40
+CELLS = 48
 """Bins of each axis of a joint picture."""
 
 LEVELS = 12
@@ -55,47 +54,57 @@ def shape(view: View, draws: Draws, i: int, within: Within = None) -> Shape:
 
 
 def _listed(view: Listing, draws: Draws, i: int, within: frozenset[int] | None) -> Shape:
-    numbers = draws.numbers[:, i].astype(np.int64)
     missing = draws.values[view.column.name].missing
-    count = int(max(numbers.max(), view.numbers.max())) + 1
-    place = draws.batch * count + np.clip(numbers, 0, None)
-    weights = np.where(missing, 0.0, draws.weights)
-    counts = np.bincount(place, weights, minlength=BATCHES * count)
-    each = counts.astype(np.float64).reshape(BATCHES, count)
-    whole = draws.by_batch(draws.weights)
-    found = [mean_error(each[:, n], whole) for n in range(count)]
-    pairs = list(zip(view.numbers, view.shares, strict=True))
-    own = np.array([(found[n][0] * share, found[n][1] * share) for n, share in pairs])
+    place = np.where(missing, -1, draws.numbers[:, i].astype(np.int64))
+    found, error = _shares(draws, place, int(max(place.max(), view.numbers.max())) + 1)
+    own = np.stack([part[view.numbers] * view.shares for part in (found, error)])
     if within is not None:  # a pooled level has the number of its pool
-        own[[k for k in range(len(own)) if k not in within]] = 0.0
-        own /= own[:, 0].sum() or 1.0
-    bars, errors = ([_short(x) for x in part] for part in own.T)
+        own[:, [k for k in range(own.shape[1]) if k not in within]] = 0.0
+        own /= own[0].sum() or 1.0
+    bars, errors = (_short(part) for part in own)
     return Shape([], bars, errors, draws.share(missing), (0.0, 0.0), None, None)
+
+
+def _shares(draws: Draws, place: NDArray[np.int64], count: int) -> tuple[Numbers, Numbers]:
+    """Returns the probability of each of some places and its error; −1 is none of them."""
+    at = place >= 0
+    flat = np.bincount(
+        draws.batch[at] * count + place[at], draws.weights[at], minlength=BATCHES * count
+    )
+    each = flat.astype(np.float64).reshape(BATCHES, count)
+    whole = draws.by_batch(draws.weights)[:, None]
+    found = each.mean(0) / whole.mean()
+    rest = (each - found * whole) / whole.mean()
+    return found, np.asarray(np.sqrt((rest**2).sum(0) / (BATCHES * (BATCHES - 1))))
 
 
 def _along(view: Axis, draws: Draws, i: int, within: tuple[int, int] | None) -> Shape:
     values = draws.values[view.column.name]
     x, known = amounts(values), ~values.missing
-    bars, errors = [], []
-    free = known.copy()
-    for number in view.numbers:
-        at = known & (draws.numbers[:, i] == np.float32(number)) & np.isnan(draws.tails[:, i])
-        share, error = draws.share(at)
-        bars.append(_short(share))
-        errors.append(_short(error))
-        free &= ~at
+    mark = np.where(known & np.isnan(draws.tails[:, i]), _mark(view, draws.numbers[:, i]), -1)
+    found, error = _shares(draws, mark, len(view.numbers))
+    free = known & (mark < 0)
     place = view.bins(x)
     inside = free & (place >= 0) & (place < BINS)
     density: list[float] = []
     if not view.whole:
         counts = np.bincount(place[inside], draws.weights[inside], minlength=BINS)
-        density = [_short(p) for p in smoothed(counts.astype(np.float64), draws.ess, within)]
+        density = _short(smoothed(counts.astype(np.float64), draws.ess, within))
     weights = draws.weights * known
-    outside = tuple(float((weights * free * (place == end)).sum()) for end in (-1, BINS))
+    below, above = (float((weights * free * (place == end)).sum()) for end in (-1, BINS))
     mean, quantiles = _middle(draws, x, weights)
     return Shape(
-        density, bars, errors, draws.share(~known), (outside[0], outside[1]), mean, quantiles
+        density, _short(found), _short(error), draws.share(~known), (below, above), mean, quantiles
     )
+
+
+def _mark(view: Axis, numbers: Numbers) -> NDArray[np.int64]:
+    """Returns which of an axis' marks numbers are, −1 for none."""
+    if not len(view.numbers):
+        return np.full(len(numbers), -1)
+    own = view.numbers.astype(np.float32).astype(np.float64)
+    at = np.clip(np.searchsorted(own, numbers), 0, len(own) - 1)
+    return np.where(own[at] == numbers, at, -1)
 
 
 def _middle(
@@ -199,6 +208,6 @@ def _cells(view: View, draws: Draws, i: int) -> tuple[NDArray[np.int64], list[in
     return np.where(missing, -1, place[number]), [int(k) for k in kept]
 
 
-def _short(x: Any) -> float:
-    """Returns a number with as many digits as a picture needs."""
-    return round(float(x), 6)
+def _short(x: Numbers) -> list[float]:
+    """Returns numbers with as many digits as a picture needs."""
+    return [float(one) for one in np.round(x, 6)]

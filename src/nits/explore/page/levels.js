@@ -69,7 +69,8 @@ export class LevelsPanel {
     }
     const most = shape.bars.indexOf(Math.max(...shape.bars));
     const error = Math.max(...shape.errors);
+    const exact = error < 0.0005 ? "" : `, errors up to ${percent(error)}`;
     this.summary.replaceChildren(
-      make("b", {}, this.panel.levels[most] || "(empty)"), ` is the most probable; errors up to ${percent(error)}`);
+      make("b", {}, this.panel.levels[most] || "(empty)"), ` is the most probable${exact}`);
   }
 }
