@@ -124,14 +124,19 @@ async function answer(since) {
   try {
     const found = await json("panels", { given: state.given, pair: state.pair });
     show(found);
-    performance.clearMeasures("answer");
-    performance.measure("answer", { start: since, end: performance.now() });
-    document.dispatchEvent(new CustomEvent("answered"));
+    requestAnimationFrame(() => measured(since));
     const fine = found.exact && found.ess >= ENOUGH;
     rest = setTimeout(() => settle(!fine), REST);
   } catch (error) {
     problem(error.message);
   }
+}
+
+// Keeps how long the last answer took, from the change until the page is painted.
+function measured(since) {
+  performance.clearMeasures("answer");
+  performance.measure("answer", { start: since, end: performance.now() });
+  document.dispatchEvent(new CustomEvent("answered"));
 }
 
 // When the conditions rest: a finer answer where the quick one was coarse, and the event's chance.
