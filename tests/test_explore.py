@@ -89,7 +89,7 @@ def test_rows_and_panels_meet_their_conditions(session: Session) -> None:
     told_of = session.views[place]
     low, high = told.within(told_of, [Range(2.5, 4, to_high=True)])  # type: ignore[misc]
     density = found.shapes[place].density
-    assert sum(density[:low]) + sum(density[high + 1 :]) == 0  # type: ignore[operator]
+    assert sum(density[:low]) + sum(density[high + 1 :]) == 0
 
 
 def test_few_rows_that_meet_conditions_are_weighted(session: Session) -> None:

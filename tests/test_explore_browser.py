@@ -66,10 +66,8 @@ def opened(browser: Any, address: str, width: int, scheme: str) -> Iterator[Any]
     said: list[str] = []
     found.on("pageerror", lambda error: said.append(f"error: {error}"))
     found.on("dialog", lambda dialog: (said.append("dialog"), dialog.dismiss()))
-    found.on(
-        "request",
-        lambda r: None if r.url.startswith((address, "data:", "blob:")) else said.append(r.url),
-    )
+    own = (address, "data:", "blob:")
+    found.on("request", lambda request: said.extend([request.url][request.url.startswith(own) :]))
     found.goto(address)
     found.locator("#status", has_text="Nothing given").wait_for()
     yield found

@@ -64,6 +64,7 @@ export class LevelsPanel {
     for (const [k, row] of this.rows) {
       row.was.style.width = `${(100 * this.panel.shape.bars[k]) / top}%`;
       row.is.style.width = `${(100 * shape.bars[k]) / top}%`;
+      row.is.classList.toggle("none", shape.bars[k] === 0);
       row.p.textContent = percent(shape.bars[k]);
       row.p.title = `± ${percent(shape.errors[k])}`;
     }
