@@ -1,5 +1,6 @@
 """The explorer's web side: what is served, and what is refused."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from mixed_table import mixed, small
+from nits.cli.main import main
 from nits.explore import guard
 from nits.explore.routes import PAGE, application
 from nits.explore.session import Session
@@ -123,3 +125,12 @@ def test_another_origin_is_refused(client: TestClient, origin: str) -> None:
     assert client.post(place, json={}, headers={"origin": origin}).status_code == 403
     own = client.post(place, json={}, headers={"origin": f"http://{HOST}"})
     assert own.status_code == 200
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "nits.explore.server", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["explore", "model.nits"]) == 2
+    assert "pip install 'nits[web]'" in capsys.readouterr().err
