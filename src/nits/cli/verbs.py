@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     info = verbs.add_parser("info", help="what a model file holds")
     info.add_argument("model")
     _plot(verbs.add_parser("plot", help="draw figures of a model beside its data"))
+    _explore(verbs.add_parser("explore", help="a page to explore a model in the browser"))
     _report(verbs.add_parser("report", help="write how far a model can be trusted, as a page"))
     return whole
 
@@ -206,6 +207,13 @@ def _report(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--seed", type=int, default=0)
     verb.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def _explore(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("model")
+    verb.add_argument("table", nargs="?", help="rows to pick from")
+    verb.add_argument("--port", type=int, default=0, help="by default one that is free")
+    verb.add_argument("--no-browser", action="store_false", dest="browser", help="open no browser")
 
 
 def _positive(text: str) -> float:

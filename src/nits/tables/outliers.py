@@ -35,17 +35,21 @@ class Outliers:
         """
         check_is_fitted(self)
         model = cast("NITSDensity", self)
-        frame = checked_frame(model, X, reset=False)
-        coded = model.schema_.encode(frame)
-        given = model._given(frame)
-        x = torch.from_numpy(coded.numbers)
-        found = np.empty(coded.numbers.shape)
-        for rows in slices(len(x), AT_ONCE):
-            with torch.no_grad():
-                laws = model.model_.conditionals(x[rows], model._context(given[rows]))
-            found[rows] = -_log_surprises(model, laws, coded, frame, rows)
-        found = found + 0.0  # no −0
+        found = of_frame(model, checked_frame(model, X, reset=False))
         return found if per_column else np.asarray(found.sum(1))
+
+
+def of_frame(model: NITSDensity, frame: Frame) -> Numbers:
+    """Returns how surprising each entry is, shape (N, D)."""
+    coded = model.schema_.encode(frame)
+    given = model._given(frame)
+    x = torch.from_numpy(coded.numbers)
+    found = np.empty(coded.numbers.shape)
+    for rows in slices(len(x), AT_ONCE):
+        with torch.no_grad():
+            laws = model.model_.conditionals(x[rows], model._context(given[rows]))
+        found[rows] = -_log_surprises(model, laws, coded, frame, rows)
+    return np.asarray(found + 0.0)  # no −0
 
 
 def _log_surprises(

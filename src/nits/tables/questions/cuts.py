@@ -113,11 +113,11 @@ def cut(column: Column, value: Any, inclusive: bool) -> Cut:
     exact, broken = plainly.numbers(values, column.facts, column.unit)
     if bool(broken[0]):
         return _outside(column, values, value)
-    middle, step = _middle(column, exact, inclusive)
+    middle, width = _middle(column, exact, inclusive)
     return Cut(
         _number(column, exact, inclusive, middle),
-        _passed(column, LOWER, middle, step),
-        _passed(column, UPPER, middle, step),
+        _passed(column, LOWER, middle, width),
+        _passed(column, UPPER, middle, width),
     )
 
 
@@ -138,7 +138,7 @@ def _first(column: Column, values: Values, inclusive: bool) -> Cut:
     return Cut(math.floor(number) - (not inclusive and number == math.floor(number)), 0.0, 0.0)
 
 
-def _step(column: Numeric, x: Any) -> float:
+def step(column: Numeric, x: Any) -> float:
     """Returns the distance between recorded values near x; 0 where all floats may occur."""
     ruler = column.ruler
     if isinstance(column, Gridded):
@@ -154,17 +154,17 @@ def _middle(column: Numeric, exact: Any, inclusive: bool) -> tuple[float, float]
     """Returns the point between recorded values at which to cut, less the base, and their step."""
     ruler = column.ruler
     x = ruler.numbers(exact)
-    step = _step(column, x)
-    if not step:
+    width = step(column, x)
+    if not width:
         return float(x[0]), 0.0
     if ruler.grid is None:
         near = ruler.resolution.rounded(x)
     else:
         near = ruler.numbers(ruler.recorded(x, -math.inf, math.inf))
     ahead = float(near[0] - x[0])
-    here = abs(ahead) <= SLACK * step
+    here = abs(ahead) <= SLACK * width
     up = inclusive if here else ahead < 0
-    return float(near[0]) + (step / 2 if up else -step / 2), step
+    return float(near[0]) + (width / 2 if up else -width / 2), width
 
 
 def _number(column: Numeric, exact: Any, inclusive: bool, middle: float) -> float:
@@ -189,7 +189,7 @@ def _number(column: Numeric, exact: Any, inclusive: bool, middle: float) -> floa
     return place if place > low else before(low)
 
 
-def _passed(column: Numeric, side: int, middle: float, step: float) -> float:
+def _passed(column: Numeric, side: int, middle: float, width: float) -> float:
     """Returns the share of a tail between its end and a cut."""
     ruler = column.ruler
     share = column.beyond[0] if side == LOWER else column.beyond[1]
@@ -197,7 +197,7 @@ def _passed(column: Numeric, side: int, middle: float, step: float) -> float:
     if not share or math.isinf(extreme):
         return 0.0
     end = float(ruler.numbers(np.array([extreme]))[0])
-    if side * (middle - end) <= step / 2 * (1 + SLACK):
+    if side * (middle - end) <= width / 2 * (1 + SLACK):
         return 0.0
     with np.errstate(all="ignore"):
         found = float(ruler.passed(np.array([middle]), side, False)[0])
