@@ -78,6 +78,18 @@ def test_evidence_is_the_probability_of_the_conditions(session: Session) -> None
     assert session.panels({"size": {"value": "50"}}).is_density
 
 
+def test_a_level_of_a_pool_has_its_share_of_it() -> None:
+    rng = np.random.default_rng(0)
+    names = rng.choice(["a", "b", "c", "d"], 400, p=[0.6, 0.2, 0.15, 0.05])
+    table = pandas.DataFrame({"x": rng.normal(size=400), "c": names})
+    session = Session(small(pool_below=100).fit(table), base=4096)
+    levels = session.views[1].levels  # type: ignore[union-attr]
+    found = session.panels({"c": {"levels": [levels.index("d")]}})
+    truth = session.plain[1].bars[levels.index("d")]
+    assert found.evidence[0] == pytest.approx(truth, rel=0.15)
+    assert found.shapes[1].bars[levels.index("d")] == pytest.approx(1)
+
+
 def test_rows_and_panels_meet_their_conditions(session: Session) -> None:
     given = {"price": {"range": ["2.5", "4"]}, "city": {"levels": [2]}}
     found = session.panels(given)

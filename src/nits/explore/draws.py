@@ -140,8 +140,10 @@ def _meets(event: Event, numbers: Numbers, tails: Numbers) -> NDArray[np.bool_]:
 def _some(estimator: NITSDensity, base: Draws, query: Query, at: NDArray[np.int64]) -> Draws:
     """Returns some rows of a base, not more than are quick to show."""
     each = np.bincount(base.batch[at], minlength=BATCHES) / (len(base.batch) / BATCHES)
+    # A level of a pool has its share of the pool's number.
+    of_values = float(query.log_prob[0][query.given[0]].sum())
     with np.errstate(divide="ignore"):
-        log_evidence = np.log(each)
+        log_evidence = np.log(each) + of_values
     exactly = _exactly(estimator, query)
     if len(at) > MOST:  # neighbours are Sobol points, so these are any of them
         at = np.sort(np.random.default_rng(0).choice(at, MOST, replace=False))

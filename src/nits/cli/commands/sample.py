@@ -57,5 +57,5 @@ def arrow(table: Any) -> pyarrow.Table:
     if isinstance(table, np.ndarray):
         return pyarrow.table({f"x{i}": column for i, column in enumerate(table.T)})
     if type(table).__module__.startswith("polars"):
-        return table.toarrow()
+        return table.to_arrow()
     return pyarrow.Table.from_pandas(table, preserve_index=False)

@@ -3,7 +3,7 @@
 import { make } from "./dom.js";
 import { percent } from "./format.js";
 
-const FEW = 8;
+const FEW = 10;
 
 export class LevelsPanel {
   constructor(panel, tell) {

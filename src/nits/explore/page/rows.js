@@ -7,7 +7,7 @@ export function show(panels, sample) {
   const numeric = panels.map((panel) => (panel.levels ? null : "number"));
   const head = panels.map((panel, i) => make("th", { scope: "col", class: numeric[i] }, panel.name));
   const rows = sample.map((row) => make("tr", {}, ...row.map((value, i) => (
-    value === null ? make("td", { class: "hole" }, "missing") : make("td", { class: numeric[i] }, value)
+    value === null ? make("td", { class: `hole ${numeric[i] ?? ""}` }, "missing") : make("td", { class: numeric[i] }, value)
   ))));
   byId("rows").replaceChildren(
     make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
