@@ -688,3 +688,12 @@ def test_csv_keeps_what_it_can_say(tmp_path: Path, capsys: pytest.CaptureFixture
     for table in (source, drawn):
         assert run("score", model, table, "-o", tmp_path / "s.csv") == 0
         assert "never seen" not in capsys.readouterr().err
+
+
+def test_samples_of_a_model_of_a_polars_table_are_written(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"a": np.random.default_rng(0).normal(size=60), "b": ["x", "y"] * 30})
+    nits.NITSDensity(max_steps=2, random_state=0).fit(table).save(tmp_path / "m.nits")
+    out = tmp_path / "s.csv"
+    assert main(["sample", str(tmp_path / "m.nits"), "-n", "7", "-o", str(out), "--quiet"]) == 0
+    assert len(out.read_text().splitlines()) == 8

@@ -65,16 +65,12 @@ def opened(browser: Any, address: str, width: int, scheme: str) -> Iterator[Any]
     found = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     said: list[str] = []
     found.on("pageerror", lambda error: said.append(f"error: {error}"))
-<<<<<<< HEAD
 
     def dismissed(dialog: Any) -> None:
         said.append("dialog")
         dialog.dismiss()
 
     found.on("dialog", dismissed)
-=======
-    found.on("dialog", lambda dialog: said.extend(["dialog", str(dialog.dismiss())]))
->>>>>>> h-explore
     own = (address, "data:", "blob:")
     found.on("request", lambda request: said.extend([request.url][request.url.startswith(own) :]))
     found.goto(address)
