@@ -430,3 +430,13 @@ def test_levels_are_probabilities_in_any_form(table: Any) -> None:
     assert (model.predict_quantiles(table[:4], 0.5)[:, 0] == two[:, 1]).all()
     with pytest.raises(ValueError, match=re.escape("levels must lie in [0, 1], but 50 is among")):
         model.predict_quantiles(table, [50, 95])
+
+
+def test_rows_of_weight_zero_are_as_if_they_were_not_there() -> None:
+    table = np.random.default_rng(0).normal(size=(80, 2))
+    more = np.concatenate([table, np.full((400, 2), 1e6)])
+    weight = np.concatenate([np.ones(80), np.zeros(400)])
+    model = small(max_steps=5).fit(more, sample_weight=weight)
+    alone = small(max_steps=5).fit(table, sample_weight=np.ones(80))
+    assert np.array_equal(model.score_samples(table), alone.score_samples(table))
+    assert model.held_out_ == alone.held_out_

@@ -36,10 +36,10 @@ class NITSClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NITSClassifier:
         """Learns the probabilities of classes given X; y may have several columns."""
-        x, table = self._opened(X, y)
+        x, table, weight = self._opened(X, y, sample_weight)
         found = [_classes(name, table) for name in table.columns]
         kinds = {**dict.fromkeys(table.columns, "categorical"), **self._kinds()}
-        self._learn(x, table, kinds, sample_weight)
+        self._learn(x, table, kinds, weight)
         self.classes_ = found[0] if len(found) == 1 else found
         return self
 

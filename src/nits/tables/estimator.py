@@ -38,7 +38,7 @@ from nits.tables.outliers import Outliers
 from nits.tables.predictions import Predictions
 from nits.tables.schema import Kinds, Supports
 from nits.tables.shown import Shown
-from nits.tables.validate import checked_frame, checked_weight, told_of
+from nits.tables.validate import checked_frame, checked_weight, counted, told_of
 from nits.training.rows import Rows
 
 READ_BY = (1,)
@@ -140,7 +140,7 @@ class NITSDensity(
         if y is not None:
             told_of("y is not modelled and has no influence here; make it a column of X.")
         frame = checked_frame(self, X, reset=True)
-        weight = checked_weight(sample_weight, len(frame))
+        frame, weight = counted(frame, checked_weight(sample_weight, len(frame)))
         seed = self._seed()
         self._refuse_too_wide(frame)
         self._decide(frame)

@@ -29,7 +29,7 @@ class NITSRegressor(RegressorMixin, Supervised):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NITSRegressor:
         """Learns the law of y given X; y may have several columns."""
-        x, table = self._opened(X, y)
+        x, table, weight = self._opened(X, y, sample_weight)
         for name, values in table.columns.items():
             if values.array.dtype.kind not in "fiumM":
                 raise ValueError(
@@ -38,7 +38,7 @@ class NITSRegressor(RegressorMixin, Supervised):  # type: ignore[misc]
                 )
         decided = {name: targets.kind(values, name) for name, values in table.columns.items()}
         kept = {name: kind for name, kind in decided.items() if kind is not None}
-        self._learn(x, table, {**kept, **self._kinds()}, sample_weight)
+        self._learn(x, table, {**kept, **self._kinds()}, weight)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -18,7 +18,13 @@ from nits.tables.columns.column import Numbers
 from nits.tables.conditional import Conditional
 from nits.tables.estimator import NITSDensity
 from nits.tables.frames import Frame
-from nits.tables.validate import LEAST_ROWS, checked_frame, checked_levels
+from nits.tables.validate import (
+    LEAST_ROWS,
+    checked_frame,
+    checked_levels,
+    checked_weight,
+    counted,
+)
 
 Levels = Sequence[float] | NDArray[Any] | float
 
@@ -51,13 +57,19 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
-    def _opened(self, X: Any, y: Any) -> tuple[Frame, Frame]:
-        """Returns the columns of X and y, those of y with names that X has not."""
+    def _opened(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Frame, Frame, NDArray[np.float32] | None]:
+        """Returns the columns of X and y, those of y with names that X has not, and the weights.
+
+        Rows of weight zero are left out.
+        """
         x = self._read(X, reset=True)
         table = targets.read(y, list(x.columns))
         check_consistent_length(np.empty(len(x)), np.empty(len(table)))
         self.targets_ = list(table.columns)
-        return x, table
+        weight = checked_weight(sample_weight, len(x))
+        return counted(x, weight)[0], *counted(table, weight)
 
     def _learn(self, x: Frame, y: Frame, kinds: dict[str, str], sample_weight: Any) -> None:
         """Fits the density of the columns of y given those of X."""

@@ -76,6 +76,16 @@ def checked_levels(levels: Any) -> NDArray[np.float64]:
     return found
 
 
+def counted(
+    frame: Frame, weight: NDArray[np.float32] | None
+) -> tuple[Frame, NDArray[np.float32] | None]:
+    """Leaves out rows of weight zero: what is learned is as if they were not there."""
+    if weight is None or (weight > 0).all():
+        return frame, weight
+    rows = np.flatnonzero(weight > 0)
+    return frame.take(rows), weight[rows]
+
+
 def checked_weight(weight: Any, rows: int) -> NDArray[np.float32] | None:
     """Returns the weight of each row, or None."""
     if weight is None:
