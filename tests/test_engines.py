@@ -20,7 +20,7 @@ import torch
 import nits
 from mixed_table import mixed, small
 from nits import NITS, kernels
-from nits.engines import packing, pool, shared
+from nits.engines import local, packing, pool, shared
 from nits.engines.board import RUNNING, Board, Line, Notices, add_notice
 from nits.engines.local import NO_PROCESSES, Local, available
 from nits.model.density import Density
@@ -361,6 +361,20 @@ def test_workers_end_with_the_process_that_began_them() -> None:
     while any(_runs(child) for child in children) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not any(_runs(child) for child in children)
+
+
+def test_no_task_begins_for_a_process_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It may have died while the task waited, or before this process took it."""
+
+    def left(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(os, "_exit", left)
+    settings = pool.Settings.current()
+    with pytest.raises(SystemExit):
+        local._work(surroundings, tmp_path, 0, settings, os.getppid() + 1)
 
 
 def _runs(child: str) -> bool:

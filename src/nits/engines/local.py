@@ -135,7 +135,8 @@ class _Run(Generic[Task, Result]):
         """Puts the tasks into a file, and has processes begin with them."""
         packing.write(place / TASKS, list(self.tasks))
         settings = pool.Settings.current()
-        arguments = [(self.function, place, k, settings) for k in range(len(self.tasks))]
+        own = os.getpid()
+        arguments = [(self.function, place, k, settings, own) for k in range(len(self.tasks))]
         return pool.submitted(_work, arguments, workers)
 
     def _watch(self, futures: list[Future[Any]], board: Board, notices: Notices) -> None:
@@ -179,14 +180,22 @@ def _own_error(future: Future[Any]) -> BaseException | None:
 
 
 def _work(
-    function: Callable[[Task, Reporter], Result], place: Path, k: int, settings: pool.Settings
+    function: Callable[[Task, Reporter], Result],
+    place: Path,
+    k: int,
+    settings: pool.Settings,
+    parent: int,
 ) -> Result | None:
-    """Runs task k in a process of the pool; returns None if all shall stop."""
+    """Runs task k in a process of the pool; returns None if all shall stop.
+
+    parent: The process that wants the result, which may be gone before this one begins.
+    """
+    _end_with(parent)
     board = Board.opened(place / BOARD)
     if board.stopped:
         return None
     board.enter(k, RUNNING)
-    line = Line(board, k, partial(add_notice, place / NOTICES), partial(_end_with, os.getppid()))
+    line = Line(board, k, partial(add_notice, place / NOTICES), partial(_end_with, parent))
     try:
         with settings.held():
             return function(packing.read(place / TASKS)[k], line)
