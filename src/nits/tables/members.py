@@ -26,7 +26,7 @@ from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.extremes import Extremes, extremes
 from nits.tables.judging import Done, Judged, judged
 from nits.tables.networks import Sketch
-from nits.tables.tasks import SIMPLE_PNN, Course, Learned, Task, minutes_of
+from nits.tables.tasks import Course, Learned, Task, minutes_of
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
@@ -86,7 +86,7 @@ def learned(
         raise KeyboardInterrupt
     told = before = judged(done, rows, units)
     if len(results) == len(every) and all(_ended(result) for _, result in results):
-        serving = judged(done, rows, units, ANOTHER).kept
+        serving = judged(done, rows, units, ANOTHER).kept | set(networks.SIMPLE)
         second = course.second(serving)
         second = kept.placed(second, len(every)) if kept else second
         later = _honest(_run(second, estimator, plan), ends)
@@ -213,10 +213,10 @@ def _mixed(
     for task, result in done:
         if result.history is not None and told.shares[task.sort]:
             parts.append((result.density, task, told.shares[task.sort] / _alike(task, done)))
-    for sort in (networks.LINEAR, networks.INDEPENDENT):
+    for sort in networks.SIMPLE:
         if told.shares.get(sort):
             task = next(task for task, _ in done if task.sort == sort)
-            density = networks.simple(sketch, sort, SIMPLE_PNN)
+            density = networks.simple(sketch, sort)
             start_from_data(density, rows)
             parts.append((density.eval(), task, told.shares[sort]))
     weights = [share for *_, share in parts]
