@@ -69,6 +69,11 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--answers", choices=["any"], help="learn to answer with any columns given, too"
     )
+    verb.add_argument(
+        "--outliers",
+        action=argparse.BooleanOptionalAction,
+        help="learn to score outliers, too; by default with several members",
+    )
     verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
         "--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH"

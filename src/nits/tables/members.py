@@ -133,7 +133,7 @@ def _alike(task: Task, every: Done) -> int:
 def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
     workers = _workers(tasks)
-    if (minutes := minutes_of(estimator)) is not None:
+    if (minutes := minutes_of(estimator, plan)) is not None:
         count = plan.members + companion.checked(estimator.answers)
         waves = math.ceil(count / workers)
         tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]

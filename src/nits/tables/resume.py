@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from sklearn.utils import check_random_state
 
 from nits.tables.tasks import Learned, Task
 from nits.training import checkpoint as files
@@ -47,6 +48,13 @@ class Kept(NamedTuple):
             task._replace(place=self.folder / f"member-{k:02}.safetensors", course=self.fingerprint)
             for k, task in enumerate(tasks, after)
         ]
+
+
+def chosen(estimator: NITSDensity) -> int:
+    """Returns the seed of a fit: that of the checkpoint, if the user has named none."""
+    named = estimator.random_state
+    known = seed(estimator.checkpoint) if named is None else None
+    return int(check_random_state(named).randint(2**31 - 1)) if known is None else known
 
 
 def seed(checkpoint: str | Path | None) -> int | None:

@@ -28,10 +28,20 @@ TRIALS = 0.1
 """Of the budget for all members, what trials of orders take."""
 
 
-def minutes_of(estimator: NITSDensity) -> float | None:
+OUTLIERS = 0.1
+"""Of the same budget, what the network of outlier scores takes."""
+
+
+def minutes_of(estimator: NITSDensity, plan: Plan) -> float | None:
     """Returns the minutes that members have, if the user has named some."""
     tried = TRIALS if estimator.order_trials_ else 0.0
-    return None if estimator.max_minutes is None else (1 - tried) * estimator.max_minutes
+    beside = OUTLIERS if scores_outliers(estimator, plan) else 0.0
+    return None if estimator.max_minutes is None else (1 - tried - beside) * estimator.max_minutes
+
+
+def scores_outliers(estimator: NITSDensity, plan: Plan) -> bool:
+    """Returns whether there is to be a network of outlier scores."""
+    return plan.members > 1 if estimator.outliers is None else bool(estimator.outliers)
 
 
 class Task(NamedTuple):

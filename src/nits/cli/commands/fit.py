@@ -58,6 +58,7 @@ def _fit_table(args: argparse.Namespace, output: Path) -> int:
         order=called[0] if called else args.order,
         members=args.members,
         answers=args.answers,
+        outliers=args.outliers,
         whiten=args.whiten,
         max_minutes=args.max_minutes,
         max_steps=args.max_steps,
