@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+DOCS_READY := $(VENV)/.docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 BENCHMARKS := benchmarks/speed.py benchmarks/scaling.py benchmarks/costs.py
 PYTEST_ARGS ?=
@@ -60,8 +61,10 @@ tables: $(READY)  ## write the tables of results in README.md, benchmarks/README
 rescore: $(READY)  ## reproduce the headline figures from their weights; needs NITS_DATA
 	$(BIN)/python benchmarks/rescore.py
 
-docs: $(READY)  ## check that every link in the Markdown files leads somewhere
+docs: $(DOCS_READY)  ## build the site in build/site, tutorials run; a warning or a broken link is an error
 	$(BIN)/python docs/check_links.py
+	$(ONE_THREAD) $(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet -j 2 docs build/site
+	$(BIN)/python docs/check_site.py build/site
 
 clean:  ## remove outputs and caches; the virtual environment stays
 	rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache
@@ -73,4 +76,8 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) hatchling editables
 	$(PIP) --no-build-isolation -e '.[plot,dev]'
+	@touch $@
+
+$(DOCS_READY): $(READY)
+	$(PIP) --no-build-isolation -e '.[docs]'
 	@touch $@
