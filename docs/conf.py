@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
     "sphinx_design",
+    "accessible",
     "docstrings",
     "repository",
 ]

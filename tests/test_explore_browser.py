@@ -6,18 +6,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import numpy as np
 import pandas
 import pytest
 
+from browsers import chromium
 from mixed_table import mixed, small
 
-pytestmark = pytest.mark.slow
-
-BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
+pytestmark = pytest.mark.web
 
 
 def table() -> Any:
@@ -46,13 +44,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if BROWSER is None:
-        pytest.skip("there is no Chromium")
-    with sync_api.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
