@@ -1,7 +1,6 @@
 """The explorer in a real browser; skipped where there is no Chromium."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 
 from browsers import chromium
 from mixed_table import mixed, small
+from served import served
 
 pytestmark = pytest.mark.web
 
@@ -34,12 +34,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     model, rows = folder / "model.nits", folder / "table.csv"
     small().fit(table()).save(model)
     table().to_csv(rows, index=False)
-    command = [sys.executable, "-m", "nits", "explore", str(model), str(rows), "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 0
+    with served(folder, str(model), str(rows)) as server:
+        yield server.address
 
 
 @pytest.fixture(scope="module")
