@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits import atomic
+from nits.printable import printable
 from nits.report import split, words
 from nits.report.axes import Bars
 from nits.report.calibration import Calibration, OfColumn
@@ -199,7 +200,7 @@ def write(figures: dict[str, Any], folder: Path) -> None:
         with atomic.temporary(folder / f"{name}.png") as place:
             figure.savefig(place, format="png", dpi=110)
         _pyplot().close(figure)
-    print(f"{len(figures)} figures in {folder}", file=sys.stderr)
+    print(f"{len(figures)} figures in {printable(folder)}", file=sys.stderr)
 
 
 def _pyplot() -> Any:
