@@ -25,7 +25,7 @@ ATTACKS = {
     "tables": Attack(
         attack_tables.run,
         "generated tables: fit, info, score the file, sample as four formats, score each, plot",
-        "no traceback, no refusal of the model's own files, no step over 60 s",
+        "no traceback, no refusal of the model's own files, no step over 60 s of the processor",
     ),
     "values": Attack(
         attack_values.run,
