@@ -181,7 +181,7 @@ def _taught(task: Task, reporter: Reporter) -> Learned:
         recipe=task.recipe,
         max_steps=task.max_steps,
         max_minutes=task.max_minutes,
-        checkpoint=task.place,
+        checkpoint=resume.place(task),
         checkpoint_minutes=resume.MINUTES,
         resume=resume.begun(task),
         seed=task.seed,

@@ -138,6 +138,15 @@ def begun(task: Task) -> Path | None:
     return task.place if task.place is not None and task.place.is_file() else None
 
 
+def place(task: Task) -> Path | None:
+    """Returns where a member's training keeps its checkpoint; None if it cannot be kept."""
+    if task.place is not None:
+        with files.dispensable(task.place):
+            files.try_out(task.place)
+            return task.place
+    return None
+
+
 def keep(task: Task, result: Learned) -> None:
     """Writes what a member has learned."""
     if task.place is not None:
@@ -146,4 +155,5 @@ def keep(task: Task, result: Learned) -> None:
             "held_out": {"scores": torch.from_numpy(result.scores)},
         }
         record = {"fingerprint": {"fit": task.course}, "history": result.history}
-        files.write(task.place, states, record)
+        with files.dispensable(task.place):
+            files.write(task.place, states, record)

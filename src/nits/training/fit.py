@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nits import kernels
 from nits.model.density import Density
+from nits.training import checkpoint as files
 from nits.training import interrupts, memory, resuming, subnormal
 from nits.training.history import History
 from nits.training.loop import Loop
@@ -62,6 +63,8 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
         loop.history.outside = left_out
         loop.prepare(resume)
         place = None if checkpoint is None else Path(checkpoint)
+        if place is not None:
+            files.try_out(place)
         with _kernels(loop, compile) as ran:
             try:
                 with interrupts.waiting() as waiting:
