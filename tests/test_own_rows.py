@@ -39,6 +39,7 @@ COLUMNS: dict[str, Any] = {
     "float16": RNG.normal(size=60).astype(np.float16),
     "denormal": 5e-324 * RNG.poisson(50, 60),
     "three denormals": np.array([2.5e-322, 2.03e-322, 2.57e-322]),
+    "three integers near 2^53": 2**53 - np.arange(3),
     "three decimals, two of them close": np.array([0.2, 0.22, 0.69]),
 }
 

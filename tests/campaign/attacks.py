@@ -3,7 +3,14 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from campaign import attack_commands, attack_files, attack_tables, attack_values, models
+from campaign import (
+    attack_commands,
+    attack_disk,
+    attack_files,
+    attack_tables,
+    attack_values,
+    models,
+)
 
 
 class Attack(NamedTuple):
@@ -43,6 +50,12 @@ ATTACKS = {
         "INT, TERM or KILL at a random moment of fit, score and sample, in fresh processes",
         "nothing torn, nothing left after the next run, a checkpoint goes on bit for bit",
         attack_commands.folder,
+    ),
+    "disk": Attack(
+        attack_disk.run,
+        "each write of each command fails, from then on or once: disk full, read-only, quota",
+        "inputs as they were, outputs whole or as they were, no model lost, one line",
+        attack_disk.known,
     ),
     "quota": Attack(
         attack_commands.starved,

@@ -180,9 +180,10 @@ class Writer:
         """Appends a table; the first one decides the columns."""
         if self.safe:
             table = csv_safe.safe(table)
-        if self.writer is None:
-            self.writer = self._made(table.schema)
-        self.writer.write_table(table)
+        with atomic.naming(self.path):
+            if self.writer is None:
+                self.writer = self._made(table.schema)
+            self.writer.write_table(table)
 
     def _made(self, schema: pyarrow.Schema) -> Any:
         if kind(self.path) == "parquet":
@@ -193,7 +194,8 @@ class Writer:
     def close(self) -> None:
         """Completes the file."""
         if self.writer is not None:
-            self.writer.close()
+            with atomic.naming(self.path):
+                self.writer.close()
 
     def abandon(self) -> None:
         """Ends the writer of a file that nobody will want, which would complain by itself later."""
@@ -218,11 +220,19 @@ def written(path: str, *, safe: bool = False) -> Iterator[Writer]:
         sys.stdout.buffer.flush()
         return
     with atomic.temporary(Path(path)) as place:
-        stream = pyarrow.output_stream(
-            str(place), compression="gzip" if path.lower().endswith(".gz") else None
-        )
-        with stream, _completed(Writer(path, stream, safe)) as writer:
-            yield writer
+        with atomic.naming(path):
+            stream = pyarrow.output_stream(
+                str(place), compression="gzip" if path.lower().endswith(".gz") else None
+            )
+        try:
+            with _completed(Writer(path, stream, safe)) as writer:
+                yield writer
+        except BaseException:
+            with suppress(OSError):  # the first error counts
+                stream.close()
+            raise
+        with atomic.naming(path):
+            stream.close()
 
 
 @contextmanager

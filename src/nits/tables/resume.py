@@ -138,15 +138,6 @@ def begun(task: Task) -> Path | None:
     return task.place if task.place is not None and task.place.is_file() else None
 
 
-def place(task: Task) -> Path | None:
-    """Returns where a member's training keeps its checkpoint; None if it cannot be kept."""
-    if task.place is not None:
-        with files.dispensable(task.place):
-            files.try_out(task.place)
-            return task.place
-    return None
-
-
 def keep(task: Task, result: Learned) -> None:
     """Writes what a member has learned."""
     if task.place is not None:

@@ -43,10 +43,17 @@ def write(path: Path, states: dict[str, State], record: dict[str, Any]) -> None:
     atomic.write(path, data)
 
 
+class NoCheckpointError(OSError):
+    """A checkpoint could not be written, which was found before any work was done."""
+
+
 def try_out(path: Path) -> None:
-    """Raises an OSError if a checkpoint could not be written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.try_out(path)
+    """Refuses a checkpoint that could not be written, before training."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.try_out(path)
+    except OSError as error:
+        raise NoCheckpointError(f"the checkpoint cannot be kept: {error}") from None
 
 
 @contextmanager

@@ -53,6 +53,8 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     if max_epochs is None and max_steps is None and max_minutes is None:
         max_epochs = 100
     budget = Budget(max_epochs, max_steps, max_minutes)
+    if checkpoint is not None:
+        files.try_out(Path(checkpoint))
     rows = checked(model, _rows(data, context, sample_weight))
     refuse_degenerate(model, rows)
     train, held_out = _validation(model, rows, validation, seed)
@@ -63,8 +65,6 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
         loop.history.outside = left_out
         loop.prepare(resume)
         place = None if checkpoint is None else Path(checkpoint)
-        if place is not None:
-            files.try_out(place)
         with _kernels(loop, compile) as ran:
             try:
                 with interrupts.waiting() as waiting:
