@@ -33,8 +33,7 @@ test-web: $(READY) $(AXE)  ## run the tests of pages in Chromium: report, explor
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile -m web $(PYTEST_ARGS)
 
 attack: $(READY)  ## an hour of hostile tables, values, files and signals; MINUTES=5 for less
-	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m campaign --minutes $(or $(MINUTES),30)
-	$(ONE_THREAD) $(BIN)/python tests/campaign/files.py --minutes $(or $(MINUTES),30)
+	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m campaign --minutes $(or $(MINUTES),60)
 
 sanitize:  ## run the C++ kernels with hostile weights under AddressSanitizer and UBSan
 	@mkdir -p build

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nits import kernels
 from nits.model.density import Density
+from nits.training import checkpoint as files
 from nits.training import interrupts, memory, resuming, subnormal
 from nits.training.history import History
 from nits.training.loop import Loop
@@ -58,6 +59,8 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     if max_epochs is None and max_steps is None and max_minutes is None:
         max_epochs = 100
     budget = Budget(max_epochs, max_steps, max_minutes)
+    if checkpoint is not None:
+        files.try_out(Path(checkpoint))
     rows = checked(model, _rows(data, context, sample_weight))
     refuse_degenerate(model, rows)
     train, held_out = _validation(model, rows, validation, seed)
