@@ -144,8 +144,8 @@ def mass_is_one(model: NITSDensity) -> None:
 
 
 def tail_masses(model: NITSDensity) -> tuple[float, float]:
-    """Returns the masses of the tails of a model's only column."""
-    law = model.model_.conditionals(torch.zeros(1, 1))[0]
+    """Returns the masses of the tails of a model's first column."""
+    law = model.model_.conditionals(torch.zeros(1, model.model_.columns))[0]
     bent = Conditional(model.schema_.columns[0], law).bent()
     return float(bent.lower[0]), float(bent.upper[0])
 

@@ -469,3 +469,18 @@ def test_decimals_of_a_files_type_never_have_more_digits() -> None:
     drawn = small(max_steps=3).fit(table).sample(20_000, random_state=0)
     assert drawn.schema == table.schema
     assert max(drawn["price"].to_pylist()) <= Decimal("99.99")
+
+
+def test_a_new_category_is_as_likely_as_those_that_occurred_once() -> None:
+    many = draws().zipf(1.6, 3000)
+    words = [f"w{k}" for k in many]
+    table = pandas.DataFrame({"a": words, "b": draws().normal(size=len(words))})
+    model = NITSDensity(max_steps=2, random_state=0, kinds={"a": "categorical"}).fit(table)
+    counts = pandas.Series(words).value_counts()
+    share = float((counts == 1).sum()) / len(words)
+    later = {f"w{k}" for k in np.random.default_rng(1).zipf(1.6, 30_000)}
+    assert 0.02 < share < 0.3
+    assert later - set(words)
+    assert the(model).unseen == pytest.approx(share, rel=0.01)
+    plain = NITSDensity(max_steps=2, random_state=0).fit(table[["b"]])
+    assert the(plain).unseen == pytest.approx(1 / 3002)

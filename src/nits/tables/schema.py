@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -194,7 +194,12 @@ def infer(
         for name, values in frame.columns.items()
         if name not in idle.columns
     ]
-    return Schema(found, frame.form), idle
+    return Schema([_among(column, len(found)) for column in found], frame.form), idle
+
+
+def _among(column: Column, columns: int) -> Column:
+    """Returns a column that knows how many others the table has."""
+    return replace(column, facts=replace(column.facts, columns=columns))
 
 
 def unlimited(frame: Frame, support: Supports = None) -> tuple[Schema, Idle]:

@@ -16,7 +16,7 @@ from nits.tables.columns import plainly
 from nits.tables.columns.categories import Categories
 from nits.tables.columns.column import LOWER, UPPER, Column, Facts
 from nits.tables.columns.gridded import Gridded, separable
-from nits.tables.columns.listed import Codes, Ordered
+from nits.tables.columns.listed import Codes, Listed, Ordered
 from nits.tables.columns.numeric import Numeric
 from nits.tables.columns.real import Real
 from nits.tables.columns.ruler import Ruler
@@ -60,7 +60,14 @@ def column(
     reason = f"{len(values.levels)} categories in order" if values.levels and values.ordered else ""
     facts = replace(facts, reason=reason or decision.reason, scores=dict(decision.scores))
     made = _made(facts, decision, known, pool_below)
+    if isinstance(made, Listed | Categories):
+        made = replace(made, facts=replace(made.facts, singles=_singles(known)))
     return _edged(made, grids.integers(known)) if isinstance(made, Numeric) else made
+
+
+def _singles(known: NDArray[Any]) -> int:
+    """Returns how many values occurred once."""
+    return sum(count == 1 for count in Counter(known.tolist()).values())
 
 
 def _edged(column: Numeric, plain: NDArray[Any]) -> Column:

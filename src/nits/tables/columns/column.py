@@ -4,12 +4,14 @@ The model gives the probabilities of what the training rows showed. A column add
 show, by construction, not by learning. At an end without a limit, with m the model's mass of the k
 outermost of n training values, given the columns before,
 
-    P(beyond) = (1 − ε) m s n / k + ε s,    s = 1 / (n + 1),    P(unseen) = 1 / (n + 2)      (28)
+    P(beyond) = (1 − ε) m s n / k + ε s,    s = 1 / (n + 1)                                  (28)
 
 So s of all rows lie beyond, those most often whose values are expected near the end. What is beyond
-by the first term is taken from the outermost values, what is by the second from all values alike,
-and everything known is multiplied by 1 − P(unseen). Later columns read the nearest number that the
-training rows had.
+by the first term is taken from the outermost values, what is by the second from all values alike.
+If o listed values occurred once in a table of D columns, P(unseen) = (o + 1/D) / (n + 2): the next
+row has a new value as often as there are such, and something new in a column without any in one of
+n + 2 rows. Everything known is multiplied by what that leaves. Later columns read the nearest
+number that the training rows had.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ class Facts:
     """What a column was in the training table.
 
     rows, holes: How many known and how many missing values it had.
+    singles: How many of its listed values occurred once.
+    columns: How many columns the table had.
     reason: Why it is modelled as it is, and by how much the other candidates were behind.
     scores: Nats per row of held-out values, by candidate.
     levels, ordered: Declared categories, and whether their order means something.
@@ -67,6 +71,8 @@ class Facts:
     dtype: str
     rows: int
     holes: int = 0
+    singles: int = 0
+    columns: int = 1
     reason: str = ""
     scores: dict[str, float] = field(default_factory=dict)
     levels: tuple[Any, ...] | None = None
@@ -78,7 +84,7 @@ class Facts:
         holes = int(values.missing.sum())
         known = len(values) - holes
         levels, ordered = values.levels, values.ordered
-        return cls(name, values.dtype, known, holes, reason, levels=levels, ordered=ordered)
+        return cls(name, values.dtype, known, holes, reason=reason, levels=levels, ordered=ordered)
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,8 @@ class Column(ABC):
     @property
     def unseen(self) -> float:
         """The probability of what was never seen, equation (28)."""
-        return 1 / (self.facts.rows + self.facts.holes + 2)
+        facts = self.facts
+        return (facts.singles + 1 / facts.columns) / (facts.rows + facts.holes + 2)
 
     @property
     def beyond(self) -> Beyond:
