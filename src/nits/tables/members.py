@@ -22,12 +22,13 @@ from nits.model.density import Density
 from nits.model.mixture import Mixture
 from nits.model.random_roles import RandomRoles
 from nits.model.roles import Roles
-from nits.tables import calibration, companion, networks, resume
+from nits.tables import calibration, companion, exceedance, networks, resume
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.extremes import Extremes, extremes
 from nits.tables.judging import Done, Judged, judged
 from nits.tables.networks import Sketch
+from nits.tables.schema import Schema
 from nits.tables.tasks import Course, Learned, Task, minutes_of
 from nits.training.checkpoint import NoCheckpointError
 from nits.training.fit import fit as train
@@ -57,6 +58,7 @@ class Model(NamedTuple):
     history: How the first network was trained, and in it how the others were.
     held_out, error: Mean log-density of rows that were held out, in the table's units, and the
         standard error of it; None without such rows.
+    schema: What the columns are, with what lies beyond their ends.
     companion: The network for questions of any columns, if it was wanted and learned.
     """
 
@@ -66,6 +68,7 @@ class Model(NamedTuple):
     history: dict[str, Any]
     held_out: float | None
     error: float | None
+    schema: Schema | None = None
     companion: Roles | None = None
 
 
@@ -101,7 +104,16 @@ def learned(
     if curves is not None:
         told = told.raised(curves.which, curves.gains)
     found = _mixed(estimator.sketch_, rows, done, told, before, curves)
-    return _with_companion(found, results)
+    return _with_companion(_with_schema(found, estimator.schema_, rows, told), results)
+
+
+def _with_schema(found: Model, decided: Schema, rows: Rows, told: Judged) -> Model:
+    """Adds columns of which as much lies beyond an end as of a next row, equation (28)."""
+    schema = exceedance.calibrated(decided, found.density, rows)
+    numbers = rows.values(torch.from_numpy(told.which))
+    gains = exceedance.changes(decided, schema, numbers.double().cpu().numpy())
+    held_out, error = told.raised(told.which, gains).figures
+    return found._replace(schema=schema, held_out=held_out, error=error)
 
 
 def _with_companion(found: Model, results: Done) -> Model:
