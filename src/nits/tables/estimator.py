@@ -167,11 +167,11 @@ class NITSDensity(
         )
         self.orders_, self.order_trials_ = search.decided(self, rows, units, plan, seed)
         found = members.learned(self, rows, units, plan, seed)
-        self.model_, self.schema_ = found.density, found.schema or self.schema_
-        self.members_, self.sorts_ = found.members, found.sorts
+        self.model_, self.members_, self.sorts_ = found.density, found.members, found.sorts
         self.history_, self.companion_ = found.history, found.companion
         self.held_out_, self.held_out_error_ = found.held_out, found.error
         self.outliers_ = blurred_training.learned(self, blur, rows, plan, seed)
+        self.schema_ = found.schema or self.schema_
         return self
 
     def _plan(self, rows: int, columns: int, groups: int = 1) -> defaults.Plan:

@@ -52,6 +52,13 @@ class Clusters(WeightModel):
 
     heads: The columns in modelling order, without hats.
     components: K. The PNNs have 2 K units.
+
+    >>> import nits, torch
+    >>> heads = [nits.heads.Continuous(hidden=(8,)), nits.heads.Categorical(2)]
+    >>> model = nits.NITS(heads, nits.weights.Clusters(heads, components=4))
+    >>> model.start_from(torch.tensor([[0.1, 0.0], [0.3, 0.0], [5.2, 1.0], [4.9, 1.0]] * 20))
+    >>> model.sample(4).shape
+    torch.Size([4, 2])
     """
 
     constant: Tensor
