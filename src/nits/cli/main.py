@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import current_thread, main_thread
 
-from nits.cli import verbs
+from nits.cli import outputs, verbs
 from nits.printable import printable
 
 
@@ -23,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = verbs.parser().parse_args(argv)
     try:
         with _terminable():
+            outputs.refuse_inputs(args)
             command = import_module(f"nits.cli.commands.{args.verb}")
             with warnings.catch_warnings():
                 warnings.simplefilter("default", UserWarning)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -24,7 +25,7 @@ Result = TypeVar("Result")
 POLL_SECONDS = 0.5
 """How often the bar is drawn while other processes work."""
 
-TASKS, BOARD, NOTICES = "tasks", "board", "notices"
+TASKS, BOARD, NOTICES, WARNINGS = "tasks", "board", "notices", "warnings"
 """The files that the processes of a run share."""
 
 NO_PROCESSES = "other processes cannot be had, so this one does the work, piece after piece."
@@ -127,6 +128,7 @@ class _Run(Generic[Task, Result]):
             notices = Notices(self.bar, place / NOTICES)
             with pool.restarts_unnoticed():
                 self._watch(futures, board, notices)
+            _warn_of(place / WARNINGS)
             if not self._collected(futures, board):
                 pool.forget(workers)
                 self._instead(board, notices)
@@ -197,12 +199,27 @@ def _work(
     board.enter(k, RUNNING)
     line = Line(board, k, partial(add_notice, place / NOTICES), partial(_end_with, parent))
     try:
-        with settings.held():
+        with settings.held(), _passed_on(place / WARNINGS):
             return function(packing.read(place / TASKS)[k], line)
     except KeyboardInterrupt:
         return None
     finally:
         board.enter(k, DONE)
+
+
+@contextmanager
+def _passed_on(place: Path) -> Iterator[None]:
+    """Has a file take the warnings of a block of code, for the process that began this one."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: add_notice(place, str(message))
+        yield
+
+
+def _warn_of(place: Path) -> None:
+    """Warns of what tasks in other processes have warned of, once each."""
+    if place.exists():
+        for text in dict.fromkeys(place.read_text(encoding="utf-8").splitlines()):
+            warnings.warn(text, stacklevel=2)
 
 
 def _end_with(parent: int) -> None:

@@ -53,6 +53,11 @@ class RandomRoles(Wrapped):
 
     roles: The network.
     shares: How often which roles are drawn.
+
+    >>> import nits, torch
+    >>> roles = nits.Roles.mlp(3, hidden=16, blocks=1)
+    >>> learner, rows = nits.RandomRoles(roles), torch.randn(100, 3)
+    >>> history = nits.fit(learner, rows, max_steps=5, progress=False)
     """
 
     kind = "roles"

@@ -22,6 +22,7 @@ from nits.tables import (
     companion,
     contexts,
     defaults,
+    exceedance,
     members,
     orders,
     resume,
@@ -91,6 +92,8 @@ class NITSDensity(
     random_state: Seed of everything that is random.
     verbose: Whether to show progress.
     """
+
+    schema_: schema.Schema
 
     def __init__(  # noqa: PLR0913 - an estimator's parameters are its interface
         self,
@@ -166,6 +169,7 @@ class NITSDensity(
         self.orders_, self.order_trials_ = search.decided(self, rows, units, plan, seed)
         found = members.learned(self, rows, units, plan, seed)
         self.model_, self.members_, self.sorts_ = found.density, found.members, found.sorts
+        self.schema_ = exceedance.calibrated(self.schema_, found.density, rows)
         self.history_, self.companion_ = found.history, found.companion
         self.held_out_, self.held_out_error_ = found.held_out, found.error
         self.outliers_ = blurred_training.learned(self, blur, rows, plan, seed)
@@ -203,7 +207,8 @@ class NITSDensity(
             )
         self.columns_ = list(frame.columns)
         self.names_ = [name for name in frame.columns if name not in context]
-        self.schema_ = decided.select([name for name in decided.names if name not in context])
+        modelled = [name for name in decided.names if name not in context]
+        self.schema_ = decided.select(modelled)
         self.context_schema_ = decided.select([n for n in context if n not in self.idle_.columns])
         if not self.schema_.columns:
             raise ValueError(

@@ -9,6 +9,8 @@ without a weight go out, and the others learn from further folds; weights are th
 from __future__ import annotations
 
 import math
+import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +28,8 @@ from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.extremes import Extremes, extremes
 from nits.tables.judging import Done, Judged, judged
 from nits.tables.networks import Sketch
-from nits.tables.tasks import SIMPLE_PNN, Course, Learned, Task, minutes_of
+from nits.tables.tasks import Course, Learned, Task, minutes_of
+from nits.training.checkpoint import NoCheckpointError
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
@@ -86,7 +89,7 @@ def learned(
         raise KeyboardInterrupt
     told = before = judged(done, rows, units)
     if len(results) == len(every) and all(_ended(result) for _, result in results):
-        serving = judged(done, rows, units, ANOTHER).kept
+        serving = judged(done, rows, units, ANOTHER).kept | set(networks.SIMPLE)
         second = course.second(serving)
         second = kept.placed(second, len(every)) if kept else second
         later = _honest(_run(second, estimator, plan), ends)
@@ -174,19 +177,24 @@ def _taught(task: Task, reporter: Reporter) -> Learned:
     if task.recipe is None:
         start_from_data(task.density, fitted)
         return Learned(task.density.eval(), None, _scores(task.density, kept))
-    history = train(
+    trained = partial(
+        train,
         task.density,
         fitted,
         validation=kept if len(kept) else 0.0,
         recipe=task.recipe,
         max_steps=task.max_steps,
         max_minutes=task.max_minutes,
-        checkpoint=task.place,
         checkpoint_minutes=resume.MINUTES,
         resume=resume.begun(task),
         seed=task.seed,
         progress=reporter,
     )
+    try:
+        history = trained(checkpoint=task.place)
+    except NoCheckpointError as error:  # what other members have learned shall not be lost
+        warnings.warn(f"{error} The work goes on without it; make room.", stacklevel=2)
+        history = trained(checkpoint=None)
     return Learned(task.density, history.to_dict(), _scores(task.density, kept))
 
 
@@ -213,10 +221,10 @@ def _mixed(
     for task, result in done:
         if result.history is not None and told.shares[task.sort]:
             parts.append((result.density, task, told.shares[task.sort] / _alike(task, done)))
-    for sort in (networks.LINEAR, networks.INDEPENDENT):
+    for sort in networks.SIMPLE:
         if told.shares.get(sort):
             task = next(task for task, _ in done if task.sort == sort)
-            density = networks.simple(sketch, sort, SIMPLE_PNN)
+            density = networks.simple(sketch, sort)
             start_from_data(density, rows)
             parts.append((density.eval(), task, told.shares[sort]))
     weights = [share for *_, share in parts]

@@ -154,4 +154,5 @@ def keep(task: Task, result: Learned) -> None:
             "held_out": {"scores": torch.from_numpy(result.scores)},
         }
         record = {"fingerprint": {"fit": task.course}, "history": result.history}
-        files.write(task.place, states, record)
+        with files.dispensable(task.place):
+            files.write(task.place, states, record)

@@ -20,9 +20,6 @@ from nits.training.rows import Rows, parted
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
 
-SIMPLE_PNN = (32,)
-"""Units of the PNNs of simple members."""
-
 TOLD_BY = 500
 """Held-out rows by which styles are told apart on one fold; with fewer, two folds are."""
 
@@ -138,10 +135,10 @@ class Course(NamedTuple):
         found = [self.network(k, k // len(styles), styles[k % len(styles)]) for k in range(count)]
         if self.plan.members == 1:
             return found
-        return [*found, *self._simple(found, (networks.LINEAR, networks.INDEPENDENT))]
+        return [*found, *self._simple(found)]
 
     def second(self, kept: Collection[str]) -> list[Task]:
-        """Returns the second round: networks and simple members of the sorts that were kept."""
+        """Returns the second round: networks of the sorts that were kept, and simple members."""
         every = self.plan.styles[: self.plan.members]
         styles = [style for style in every if style.name in kept]
         begun = self.tried * len(every)
@@ -150,8 +147,7 @@ class Course(NamedTuple):
             self.network(begun + k, self.tried + k // len(every), styles[k % len(styles)])
             for k in range(count)
         ]
-        simple = [sort for sort in (networks.LINEAR, networks.INDEPENDENT) if sort in kept]
-        return [*found, *self._simple(found, simple)]
+        return [*found, *self._simple(found)]
 
     def network(self, k: int, fold: int, style: Style, order: Sequence[int] | None = None) -> Task:
         """Returns what the network number k is to learn.
@@ -188,18 +184,17 @@ class Course(NamedTuple):
             self.seed + k,
         )
 
-    def _simple(self, trained: list[Task], sorts: Collection[str]) -> list[Task]:
+    def _simple(self, trained: list[Task]) -> list[Task]:
         """Returns simple members for the folds of networks."""
         by_fold = {task.fold: task for task in trained}
-        about = {"pnn": list(SIMPLE_PNN), "knots": 0, "whiten": False}
         sketch = self.estimator.sketch_
         return [
             task._replace(
-                density=networks.simple(sketch, sort, SIMPLE_PNN),
+                density=networks.simple(sketch, sort),
                 sort=sort,
-                about=about,
+                about={"pnn": list(networks.simple_pnn(sketch, sort)), "knots": 0, "whiten": False},
                 recipe=None,
             )
             for task in by_fold.values()
-            for sort in sorts
+            for sort in networks.simple_sorts(sketch, len(self.rows))
         ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nits import kernels
 from nits.model.density import Density
+from nits.training import checkpoint as files
 from nits.training import interrupts, memory, resuming, subnormal
 from nits.training.history import History
 from nits.training.loop import Loop
@@ -47,11 +48,19 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     compile: False to train by plain tensor operations, True to have torch.compile make kernels
         where our own cannot be used; by default if it pays. `nits.kernels` rules for scoring, too.
     progress: Whether to show a bar, or what is told of the progress in its place.
+
+    >>> import nits, torch
+    >>> model = nits.NITS.mlp(2, hidden=16, blocks=1)
+    >>> history = nits.fit(model, torch.randn(500, 2), max_steps=20, seed=1, progress=False)
+    >>> history.step[-1]
+    20
     """
     recipe = recipe or Recipe()
     if max_epochs is None and max_steps is None and max_minutes is None:
         max_epochs = 100
     budget = Budget(max_epochs, max_steps, max_minutes)
+    if checkpoint is not None:
+        files.try_out(Path(checkpoint))
     rows = checked(model, _rows(data, context, sample_weight))
     refuse_degenerate(model, rows)
     train, held_out = _validation(model, rows, validation, seed)

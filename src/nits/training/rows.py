@@ -34,6 +34,11 @@ class Rows:
     read: Makes features of the context of a batch, so that they need no memory for all rows; by
         default the context is what the model takes.
     index: Which rows of these arrays, shape (N,); by default all.
+
+    >>> import nits, torch
+    >>> rows = nits.Rows(torch.randn(100, 2), context=torch.randn(100, 3), weight=torch.rand(100))
+    >>> len(rows)
+    100
     """
 
     def __init__(

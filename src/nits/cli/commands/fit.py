@@ -16,8 +16,6 @@ from nits.printable import listed, printable
 def run(args: argparse.Namespace) -> int:
     """Fits and saves; training that is interrupted keeps the best weights so far."""
     output = Path(args.output)
-    outputs.refuse_same(output, args.table)
-    outputs.refuse_same(output, args.checkpoint)
     atomic.try_out(output)
     _refuse_nothing_to_resume(args)
     if Path(args.table).is_dir():

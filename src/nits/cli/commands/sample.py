@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow
 
-from nits.cli import outputs
 from nits.cli.commands import images
 from nits.cli.models import load
 from nits.images.estimator import NITSImages
@@ -23,14 +22,13 @@ AT_ONCE = 65536
 
 def run(args: argparse.Namespace) -> int:
     """Draws and writes in constant memory."""
-    outputs.refuse_same(args.output, args.model)
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.sample(args, model)
     seed = np.random.SeedSequence(args.seed)
     given = conditions(args.given)
     with (
-        files.written(args.output) as writer,
+        files.written(args.output, safe=args.safe_csv) as writer,
         Counter("rows", quiet=args.quiet, total=args.rows) as counter,
     ):
         for start in range(0, args.rows, AT_ONCE):
@@ -40,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
                 table = model._under(given, args.complete).sample(count, state)
             else:
                 table = model.sample(count, random_state=state, complete=args.complete)
-            writer.write(files.guarded(arrow(table), args.output, safe=args.safe_csv))
+            writer.write(arrow(table))
             counter.add(count)
     return 0
 

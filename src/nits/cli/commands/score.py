@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow
 
 from nits.chunks import slices
-from nits.cli import outputs
 from nits.cli.commands import images
 from nits.cli.models import load
 from nits.images.estimator import NITSImages
@@ -26,8 +25,6 @@ AT_ONCE = 16384
 
 def run(args: argparse.Namespace) -> int:
     """Reads, scores and writes in constant memory."""
-    outputs.refuse_same(args.output, args.model)
-    outputs.refuse_same(args.output, args.table)
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.score(args, model)
@@ -35,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     rows = 0
     outside = unseen = 0
     with (
-        files.written(args.output) as writer,
+        files.written(args.output, safe=args.safe_csv) as writer,
         Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
     ):
         for table in _parts(args.table, model):
@@ -43,8 +40,7 @@ def run(args: argparse.Namespace) -> int:
                 shares = model.score_samples(table, per_column=True) if args.per_column else None
                 value = model.score_samples(table) if shares is None else shares.sum(1)
                 unseen += int(model.unseen(table).any(1).sum())
-            found = _scores(value, shares, model.schema_.names)
-            writer.write(files.guarded(found, args.output, safe=args.safe_csv))
+            writer.write(_scores(value, shares, model.schema_.names))
             inside = value[value != -math.inf]
             total += inside.sum()
             rows += len(value)

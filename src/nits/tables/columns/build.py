@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from nits.tables.columns import plainly
 from nits.tables.columns.categories import Categories
-from nits.tables.columns.column import Column, Facts
+from nits.tables.columns.column import LOWER, UPPER, Column, Facts
 from nits.tables.columns.gridded import Gridded, separable
-from nits.tables.columns.listed import Codes, Ordered
+from nits.tables.columns.listed import Codes, Listed, Ordered
+from nits.tables.columns.numeric import Numeric
 from nits.tables.columns.real import Real
 from nits.tables.columns.ruler import Ruler
-from nits.tables.evidence import choice, decisions, grids
+from nits.tables.evidence import choice, decisions, grids, tails
 from nits.tables.evidence.decisions import Decision
 from nits.tables.evidence.grids import Grid
 from nits.tables.evidence.resolution import Resolution
 from nits.tables.evidence.scales import Linear
-from nits.tables.evidence.tails import NO_TAIL
+from nits.tables.evidence.tails import NO_TAIL, Tail
 from nits.tables.frames import Values
 
 Support = tuple[float, float]
@@ -58,7 +59,26 @@ def column(
         )
     reason = f"{len(values.levels)} categories in order" if values.levels and values.ordered else ""
     facts = replace(facts, reason=reason or decision.reason, scores=dict(decision.scores))
-    return _made(facts, decision, known, pool_below)
+    made = _made(facts, decision, known, pool_below)
+    if isinstance(made, Listed | Categories):
+        made = replace(made, facts=replace(made.facts, singles=_singles(known)))
+    return _edged(made, grids.integers(known)) if isinstance(made, Numeric) else made
+
+
+def _singles(known: NDArray[Any]) -> int:
+    """Returns how many values occurred once."""
+    return sum(count == 1 for count in Counter(known.tolist()).values())
+
+
+def _edged(column: Numeric, plain: NDArray[Any]) -> Column:
+    """Returns a column whose tails know which of the training values are outermost."""
+    numbers = column.place(plain)[0].astype(np.float32)
+
+    def edged(side: int) -> Tail:
+        edge, part = tails.outermost(numbers, side)
+        return replace(column.ruler.law(side), edge=edge, part=part)
+
+    return replace(column, ruler=replace(column.ruler, lower=edged(LOWER), upper=edged(UPPER)))
 
 
 @contextmanager
