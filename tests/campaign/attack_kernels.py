@@ -108,16 +108,21 @@ def run(case: int) -> str:
 
 def _used(place: Path) -> dict[str, Any]:
     """Returns what a process that uses the kernels sees; it is this one, which ends then."""
-    os.environ["NITS_CACHE"] = str(place)
-    os.environ["CXX"] = f"'{machine().place / 'compiler'}' -m64"
-    os.environ["QUICK_BUILT"] = str(machine().place / "whole.so")
-    os.environ["ATTACK_MARK"] = str(place / "mark")
-    library.loaded.cache_clear()
+    new_machine(place)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         loaded = library.loaded() is not None
         numbers = _numbers() if loaded else []
     return {"loaded": loaded, "numbers": numbers, "notices": [str(one.message) for one in caught]}
+
+
+def new_machine(place: Path) -> None:
+    """Has this process build kernels that go to a folder, as if for the first time."""
+    os.environ["NITS_CACHE"] = str(place)
+    os.environ["CXX"] = f"'{machine().place / 'compiler'}' -m64"
+    os.environ["QUICK_BUILT"] = str(machine().place / "whole.so")
+    os.environ["ATTACK_MARK"] = str(place / "mark")
+    library.loaded.cache_clear()
 
 
 def _numbers() -> list[float]:

@@ -9,6 +9,7 @@ from campaign import (
     attack_files,
     attack_kernels,
     attack_tables,
+    attack_together,
     attack_values,
     models,
 )
@@ -62,6 +63,12 @@ ATTACKS = {
         attack_kernels.run,
         "kernels in the cache: cut short, changed, foreign, older, or for others to write",
         "never loaded: built again, or the plain way with one notice",
+        attack_kernels.machine,
+    ),
+    "together": Attack(
+        attack_together.run,
+        "four threads and two processes that build, fit, score and draw at once",
+        "the same bits as one after the other",
         attack_kernels.machine,
     ),
     "quota": Attack(
