@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from sys import stderr
 from typing import Any
 
 import numpy as np
@@ -22,27 +21,24 @@ from nits.tables import (
     contexts,
     defaults,
     members,
-    orders,
+    preparing,
     resume,
-    room,
     sampling,
-    schema,
     scoring,
     search,
-    told,
 )
 from nits.tables.answers import Answers
 from nits.tables.frames import Frame
+from nits.tables.idle import Idle
+from nits.tables.judging import Units
 from nits.tables.networks import Sketch
 from nits.tables.outliers import Outliers
 from nits.tables.predictions import Predictions
-from nits.tables.schema import Kinds, Supports
+from nits.tables.schema import Kinds, Schema, Supports
 from nits.tables.shown import Shown
+from nits.tables.stream.named import is_source
 from nits.tables.validate import checked_frame, checked_weight, counted, told_of
 from nits.training.rows import Rows
-
-READ_BY = (1,)
-"""The PNN of a column that is given, of which only the features are read."""
 
 
 class NITSDensity(
@@ -89,6 +85,13 @@ class NITSDensity(
     verbose: Whether to show progress.
     """
 
+    schema_: Schema
+    context_schema_: Schema
+    idle_: Idle
+    context_reading_: Reading | None
+    columns_: list[str]
+    names_: list[str]
+
     def __init__(  # noqa: PLR0913 - an estimator's parameters are its interface
         self,
         *,
@@ -133,36 +136,49 @@ class NITSDensity(
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NITSDensity:
-        """Learns the density of the rows of X: a DataFrame, Arrow table, array, or file's path."""
+        """Learns the density of the rows of X: a DataFrame, Arrow table, array, or file's path.
+
+        Or the path of a folder of Parquet or CSV files, a pattern such as "folder/*.parquet", an
+        address such as "s3://bucket/table", or a dataset of Arrow, larger than memory.
+        """
         if self.members is not None:
             checks.positive("members", self.members)
         companion.checked(self.answers)
         if y is not None:
             told_of("y is not modelled and has no influence here; make it a column of X.")
+        if is_source(X):
+            from nits.tables.stream import fitting
+
+            fitting.fit(self, X, sample_weight)
+            return self
         frame = checked_frame(self, X, reset=True)
         frame, weight = counted(frame, checked_weight(sample_weight, len(frame)))
         seed = self._seed()
-        self._refuse_too_wide(frame)
-        self._decide(frame)
-        heads = [column.head(READ_BY, 0) for column in self.schema_.columns]
+        preparing.refuse_too_wide(self, frame, len(frame))
+        preparing.decide(self, frame)
+        heads = [column.head(preparing.READ_BY, 0) for column in self.schema_.columns]
         plan = self._plan(len(frame), len(heads), len(list(groups(heads))))
         numbers, units = self.schema_.numbers(frame)
         given = self._given(frame)
         del frame  # copies of the table's columns: training needs the memory
-        self._read(given, plan.knots)
+        preparing.read(self, given, plan.knots)
         rows = Rows(
             torch.from_numpy(numbers),
             given if self.context_reading_ is not None else None,
             None if weight is None else torch.from_numpy(weight),
             read=None if self.context_reading_ is None else self.context_reading_.of_rows,
         )
+        self._learn(rows, units, plan, seed)
+        return self
+
+    def _learn(self, rows: Rows, units: Units, plan: defaults.Plan, seed: int) -> None:
+        """Learns from rows; see `members.learned`."""
         self.orders_: list[list[int] | None] = [None]
         self.orders_, self.order_trials_ = search.decided(self, rows, units, plan, seed)
         found = members.learned(self, rows, units, plan, seed)
         self.model_, self.members_, self.sorts_ = found.density, found.members, found.sorts
         self.history_, self.companion_ = found.history, found.companion
         self.held_out_, self.held_out_error_ = found.held_out, found.error
-        return self
 
     def _seed(self) -> int:
         """Returns the seed of a fit: that of the checkpoint, if the user has named none."""
@@ -182,43 +198,6 @@ class NITSDensity(
         style = {"pnn": self.pnn, "dropout": self.dropout, "whiten": self.whiten or None}
         seconds = None if self.max_minutes is None else 60 * self.max_minutes
         return defaults.plan(rows, columns, groups, seconds).overruled(named, style)
-
-    def _refuse_too_wide(self, frame: Frame) -> None:
-        """Refuses a table whose network does not fit into memory, before anything is decided."""
-        context = orders.names_of(self.context, list(frame.columns))
-        plan = self._plan(len(frame), len(frame.columns) - len(context))
-        room.refuse_too_wide(frame, context, plan)
-
-    def _decide(self, frame: Frame) -> None:
-        """Decides what each column is; sets `schema_`, `context_schema_` and `idle_`."""
-        context = orders.names_of(self.context, list(frame.columns))
-        if len(context) == len(frame.columns):
-            raise ValueError("context must leave a column to model, but has all; take one out.")
-        if self.whiten:
-            decided, self.idle_ = schema.unlimited(frame, self.support)
-        else:
-            decided, self.idle_ = schema.infer(
-                frame, self.kinds, self.support, self.pool_below, context
-            )
-        self.columns_ = list(frame.columns)
-        self.names_ = [name for name in frame.columns if name not in context]
-        self.schema_ = decided.select([name for name in decided.names if name not in context])
-        self.context_schema_ = decided.select([n for n in context if n not in self.idle_.columns])
-        if not self.schema_.columns:
-            raise ValueError(
-                f"a column must be left to model, but there is none; {self.idle_.notice()}"
-            )
-        told_of(self.idle_.notice())
-        if self.verbose:
-            lines = told.lines(self.schema_, self.context_schema_, self.idle_)
-            print(*lines, sep="\n", file=stderr)
-
-    def _read(self, given: torch.Tensor, knots: int) -> None:
-        """Sets up what the networks read of the columns that are given."""
-        read = [column.head(READ_BY, knots) for column in self.context_schema_.columns]
-        self.context_reading_ = Reading(read) if read else None
-        if self.context_reading_ is not None:
-            self.context_reading_.start_at(given.t())
 
     @property
     def order_(self) -> list[int] | None:

@@ -57,8 +57,13 @@ class Extremes(NamedTuple):
         return found
 
 
-def extremes(columns: Sequence[Column], numbers: torch.Tensor) -> Extremes:
-    """Returns the extreme entries of real columns with tails; numbers have the shape (N, D)."""
+def extremes(
+    columns: Sequence[Column], numbers: torch.Tensor, places: torch.Tensor | None = None
+) -> Extremes:
+    """Returns the extreme entries of real columns with tails; numbers have the shape (N, D).
+
+    places: Where these rows are in the table, if they are not all of it.
+    """
     found = []
     for i, column in enumerate(columns):
         if not isinstance(column, Real):
@@ -76,5 +81,6 @@ def extremes(columns: Sequence[Column], numbers: torch.Tensor) -> Extremes:
                 longer = replace(law, room=law.room + distance)  # from the next value to the limit
                 log_prob = float(longer.log_density(np.array(distance))) + np.log(column.known)
                 found.append((int(where[at[0]]), i, log_prob - column.log_left))
-    rows, places, log_prob = zip(*found, strict=True) if found else ((), (), ())
-    return Extremes(np.array(rows, np.int64), np.array(places, np.int64), np.array(log_prob, float))
+    rows, which, log_prob = zip(*found, strict=True) if found else ((), (), ())
+    index = np.array(rows, np.int64) if places is None else places.numpy()[np.array(rows, np.int64)]
+    return Extremes(index, np.array(which, np.int64), np.array(log_prob, float))

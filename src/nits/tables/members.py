@@ -24,7 +24,7 @@ from nits.tables import calibration, companion, networks, resume
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.extremes import Extremes, extremes
-from nits.tables.judging import Done, Judged, judged
+from nits.tables.judging import Done, Judged, Units, judged
 from nits.tables.networks import Sketch
 from nits.tables.tasks import SIMPLE_PNN, Course, Learned, Task, minutes_of
 from nits.training.fit import fit as train
@@ -66,9 +66,7 @@ class Model(NamedTuple):
     companion: Roles | None = None
 
 
-def learned(
-    estimator: NITSDensity, rows: Rows, units: NDArray[np.float64], plan: Plan, seed: int
-) -> Model:
+def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: int) -> Model:
     """Returns the mixture of all members but those that an interrupt came before.
 
     units: What to add to the log-density of each row to have it in the table's units.
@@ -79,7 +77,7 @@ def learned(
     beside = companion.tasks(course, first[0])
     # The companion learns longest, so it comes early; but a network for the model comes first.
     every = [first[0], *beside, *first[1:]]
-    ends = extremes(estimator.schema_.columns, torch.as_tensor(rows.x))
+    ends = extremes(estimator.schema_.columns, torch.as_tensor(rows.x), rows.places)
     results = _run(kept.placed(every) if kept else every, estimator, plan)
     done = _honest([pair for pair in results if pair[0].sort != companion.SORT], ends)
     if not any(result.history for _, result in done):

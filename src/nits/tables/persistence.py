@@ -22,8 +22,9 @@ from nits.model.mixture import Mixture
 from nits.model.reading import Reading
 from nits.model.roles import Roles
 from nits.tables import networks, schema
-from nits.tables.estimator import READ_BY, NITSDensity
+from nits.tables.estimator import NITSDensity
 from nits.tables.idle import Idle
+from nits.tables.preparing import READ_BY
 from nits.tables.schema import Schema
 from nits.tables.search import Trial
 from nits.weights.allowance import size

@@ -13,6 +13,7 @@ from nits.training.loop import Loop
 from nits.training.progress import Bar, Reporter, Silent
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Array, Rows, checked, inside, refuse_degenerate, split
+from nits.training.streamed import Streamed
 
 
 def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the method are in Recipe
@@ -69,6 +70,8 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
             except KeyboardInterrupt:
                 loop.history.stopped = "interrupted"
                 reporter.interrupted()
+            finally:
+                loop.feed.close()
             if place is not None and loop.whole:
                 resuming.save(loop, place)
             loop.finish()
@@ -115,6 +118,11 @@ def _inside(model: Density, rows: Rows, name: str, reporter: Reporter) -> tuple[
     """Leaves out rows outside the support, and returns how many; their density is always zero."""
     possible = inside(model, rows)
     count = int((~possible).sum())
+    if count and isinstance(rows, Streamed):
+        raise ValueError(
+            f"rows of a table in pieces must lie in the support, but {count} do not; widen low and "
+            "high of the heads."
+        )
     if count:
         reporter.notice(
             f"{count} of {len(rows)} {name} rows lie outside the support and are left out."

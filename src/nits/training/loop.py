@@ -24,7 +24,7 @@ from nits.training.likelihood import (
 )
 from nits.training.progress import Reporter
 from nits.training.recipe import Budget, Recipe
-from nits.training.rows import Batch, Rows, shuffled
+from nits.training.rows import Batch, Rows
 
 MAX_SKIPPED = 50
 """Steps in a row with a gradient that is not finite after which training gives up."""
@@ -70,7 +70,7 @@ class Loop:
             per_epoch=self.per_epoch,
             held_out=0 if held_out is None else len(held_out),
         )
-        self.order = torch.empty(0)
+        self.feed = train.feed(self.batch, seed)
 
     def prepare(self, resume: str | Path | None) -> None:
         """Sets initial weights, or those of a checkpoint, and everything that follows them."""
@@ -164,7 +164,7 @@ class Loop:
 
     def gradient(self) -> float:
         """Sets the gradient of the next batch's mean log-likelihood, and returns that."""
-        batch = self._next_batch()
+        batch = self.feed.batch(self.step, self.model.like)
         self.optimizer.zero_grad(set_to_none=True)
         log_prob = self.model(batch.x, batch.context, self._withheld(batch))
         value = log_prob.mean() if batch.weight is None else weighted_mean(log_prob, batch.weight)
@@ -195,13 +195,6 @@ class Loop:
         """Moves the average towards the weights, faster at first, to forget where they started."""
         decay = min(self.recipe.average, self.step / (self.step + 10))
         self.recipe.optimizer.move_average(self.averages, self.parameters, decay)
-
-    def _next_batch(self) -> Batch:
-        epoch, position = divmod(self.step, self.per_epoch)
-        if position == 0 or not len(self.order):
-            self.order = shuffled(len(self.train), self.seed, epoch)
-        index = self.order[position * self.batch : (position + 1) * self.batch]
-        return self.train.take(index, self.model.like)
 
     def evaluate(self, seconds: float) -> None:
         """Scores validation rows with the averaged weights; keeps these if they are the best."""

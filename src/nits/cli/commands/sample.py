@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from nits.images.estimator import NITSImages
 from nits.tables import files
 from nits.tables.questions import parser
 from nits.tables.questions.conditions import Condition
+from nits.tables.stream import parts
 from nits.training.progress import Counter
 
 AT_ONCE = 65536
@@ -30,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     seed = np.random.SeedSequence(args.seed)
     given = conditions(args.given)
     with (
-        files.written(args.output) as writer,
+        _writer(args) as write,
         Counter("rows", quiet=args.quiet, total=args.rows) as counter,
     ):
         for start in range(0, args.rows, AT_ONCE):
@@ -40,9 +43,24 @@ def run(args: argparse.Namespace) -> int:
                 table = model._under(given, args.complete).sample(count, state)
             else:
                 table = model.sample(count, random_state=state, complete=args.complete)
-            writer.write(files.guarded(arrow(table), args.output, safe=args.safe_csv))
+            write(arrow(table))
             counter.add(count)
     return 0
+
+
+@contextmanager
+def _writer(args: argparse.Namespace) -> Iterator[Callable[[pyarrow.Table], None]]:
+    """Yields what writes rows: to one file, or to the files of a folder."""
+    if parts.is_folder(args.output):
+        with parts.written(args.output, args.partition_by) as folder:
+            yield folder.add
+        return
+    if args.partition_by:
+        raise ValueError(
+            f"--partition-by needs a folder, but -o is {args.output}; end its name with a slash."
+        )
+    with files.written(args.output) as writer:
+        yield lambda table: writer.write(files.guarded(table, args.output, safe=args.safe_csv))
 
 
 def conditions(options: list[str]) -> list[tuple[str, Condition]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,13 @@ from nits.images.estimator import NITSImages
 from nits.tables import files
 from nits.tables.columns import Categories
 from nits.tables.csv_columns import Wanted
+from nits.tables.stream import named, parts
 from nits.training.progress import Counter
 
 AT_ONCE = 16384
+"""Rows at a time, so few that progress is seen."""
+
+Tables = Iterable[tuple[str, pyarrow.Table]]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,40 +36,80 @@ def run(args: argparse.Namespace) -> int:
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.score(args, model)
-    total = 0.0
-    rows = 0
-    outside = unseen = 0
-    with (
-        files.written(args.output) as writer,
-        Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
-    ):
-        for table in _parts(args.table, model):
-            with files.named(args.table):
-                shares = model.score_samples(table, per_column=True) if args.per_column else None
-                value = model.score_samples(table) if shares is None else shares.sum(1)
-                unseen += int(model.unseen(table).any(1).sum())
-            found = _scores(value, shares, model.schema_.names)
-            writer.write(files.guarded(found, args.output, safe=args.safe_csv))
-            inside = value[value != -math.inf]
-            total += inside.sum()
-            rows += len(value)
-            outside += len(value) - len(inside)
-            counter.add(len(value))
-        if not rows:
+    found = Figures()
+    with ExitStack() as stack:
+        total, tables = _opened(args.table, model, stack)
+        write = _writer(args, stack)
+        counter = stack.enter_context(Counter("rows", quiet=args.quiet, total=total))
+        for name, whole in tables:
+            for rows in slices(whole.num_rows, AT_ONCE):
+                table = whole.slice(rows.start, rows.stop - rows.start)
+                with files.named(args.table):
+                    value, scores = scored(model, table, per_column=args.per_column)
+                    found.add(value, int(model.unseen(table).any(1).sum()))
+                write(name, scores)
+                counter.add(len(value))
+        if not found.rows:
             raise ValueError(f"{args.table} must have at least one row to score, but has none.")
     if not args.quiet:
-        mean = total / max(1, rows - outside)
-        aside = f", {outside} rows outside the support" if outside else ""
-        new = f", {unseen} rows with something never seen in training" if unseen else ""
-        print(f"{rows} rows, {mean:.4f} nats per row{aside}{new}", file=sys.stderr)
+        print(found.sentence(), file=sys.stderr)
     return 0
 
 
-def _parts(path: str, model: Any) -> Iterator[pyarrow.Table]:
-    """Yields some rows at a time, so few that progress is seen."""
-    for table in files.batches(path, arrow_types(model)):
-        for rows in slices(table.num_rows, AT_ONCE):
-            yield table.slice(rows.start, rows.stop - rows.start)
+class Figures:
+    """What all scores come to."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self.rows = self.outside = self.unseen = 0
+
+    def add(self, value: Any, unseen: int) -> None:
+        """Counts the scores of some rows."""
+        inside = value[value != -math.inf]
+        self.total += float(inside.sum())
+        self.rows += len(value)
+        self.outside += len(value) - len(inside)
+        self.unseen += unseen
+
+    def sentence(self) -> str:
+        """Returns the mean, and what is to be said of single rows."""
+        mean = self.total / max(1, self.rows - self.outside)
+        aside = f", {self.outside} rows outside the support" if self.outside else ""
+        new = f", {self.unseen} rows with something never seen in training" if self.unseen else ""
+        return f"{self.rows} rows, {mean:.4f} nats per row{aside}{new}"
+
+
+def _opened(path: str, model: Any, stack: ExitStack) -> tuple[int | None, Tables]:
+    """Returns how many rows there are, if that is known, and tables with the file of each."""
+    types = arrow_types(model)
+    if not named.is_source(path):
+        return files.rows(path), (("", table) for table in files.batches(path, types))
+    from nits.tables.stream import source
+    from nits.tables.stream.scan import ahead
+
+    table = stack.enter_context(source.opened(path, types))
+    known = [name for name in table.schema.names if name in types]
+    lacking = any(one.needed and name not in known for name, one in types.items())
+    columns = None if lacking else known  # all, so that an error lists them
+    pieces = range(len(table.sizes))
+    return len(table), ahead(
+        (table.file(piece), part) for piece in pieces for part in table.read(piece, columns)
+    )
+
+
+def _writer(args: argparse.Namespace, stack: ExitStack) -> Callable[[str, pyarrow.Table], None]:
+    """Returns what writes scores: to one file, or to a folder like that of the tables."""
+    if parts.is_folder(args.output):
+        return stack.enter_context(parts.written(args.output)).append
+    writer = stack.enter_context(files.written(args.output))
+    return lambda _, table: writer.write(files.guarded(table, args.output, safe=args.safe_csv))
+
+
+def scored(model: Any, table: pyarrow.Table, *, per_column: bool) -> tuple[Any, pyarrow.Table]:
+    """Returns the log-densities of rows, and the table of them to write."""
+    shares = model.score_samples(table, per_column=True) if per_column else None
+    value = model.score_samples(table) if shares is None else shares.sum(1)
+    return value, _scores(value, shares, model.schema_.names)
 
 
 def arrow_types(model: Any) -> dict[str, Wanted]:
