@@ -91,6 +91,7 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--resume", action="store_true", help="go on from --checkpoint, which must exist"
     )
+    _engine(verb)
     images = verb.add_argument_group("for a folder of images")
     images.add_argument("--size", help="tiny, small, paper-bsds300 or paper-cifar10")
     images.add_argument(
@@ -114,6 +115,7 @@ def _score(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--per-column", action="store_true", help="write each column's log-density, too"
     )
+    _engine(verb)
     _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
 
@@ -152,8 +154,19 @@ def _sample(verb: argparse.ArgumentParser) -> None:
     _given(verb)
     verb.add_argument("--complete", action="store_true", help="draw no missing values")
     verb.add_argument("--seed", type=int)
+    _engine(verb)
     _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
+
+
+def _engine(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--engine",
+        choices=["local", "ray"],
+        help="where independent work runs: on the cores of this machine, or on a Ray cluster, that "
+        "of RAY_ADDRESS or one of this machine",
+    )
+    verb.add_argument("--workers", type=_count, help="pieces of such work at a time")
 
 
 def _safe_csv(verb: argparse.ArgumentParser) -> None:

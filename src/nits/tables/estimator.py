@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nits import checks
+from nits.engines.engine import Engine
 from nits.model.blocks import groups
 from nits.model.reading import Reading
 from nits.tables import (
@@ -81,6 +82,8 @@ class NITSDensity(
     validation_fraction: Share of the rows that are held out to decide when to stop.
     checkpoint: Folder that keeps the fit as it goes; if it has one of the same rows and parameters
         that was interrupted or killed, `fit` goes on with that (docs/tables.md).
+    engine: Where members learn, such as `nits.engines.Ray(workers=4)`; by default side by side on
+        this machine's cores, if there is enough work (docs/scale.md). Results do not depend on it.
     random_state: Seed of everything that is random.
     verbose: Whether to show progress.
     """
@@ -112,6 +115,7 @@ class NITSDensity(
         max_steps: int | None = None,
         validation_fraction: float = 0.1,
         checkpoint: str | Path | None = None,
+        engine: Engine | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -132,6 +136,7 @@ class NITSDensity(
         self.max_steps = max_steps
         self.validation_fraction = validation_fraction
         self.checkpoint = checkpoint
+        self.engine = engine
         self.random_state = random_state
         self.verbose = verbose
 

@@ -130,12 +130,12 @@ def _alike(task: Task, every: Done) -> int:
 
 def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
-    workers = _workers(tasks)
+    engine = estimator.engine or Local(_workers(tasks))
     if (minutes := minutes_of(estimator)) is not None:
         count = plan.members + companion.checked(estimator.answers)
-        waves = math.ceil(count / workers)
+        waves = math.ceil(count / engine.parallel())
         tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
-    results = Local(workers).run(taught, tasks, progress=estimator.verbose) if tasks else []
+    results = engine.run(taught, tasks, progress=estimator.verbose) if tasks else []
     pairs = zip(tasks, results, strict=True)
     return [(task, result) for task, result in pairs if result is not None]
 

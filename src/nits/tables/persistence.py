@@ -81,7 +81,7 @@ def description(estimator: Any) -> dict[str, Any]:
 def _by_name(estimator: Any) -> dict[str, Any]:
     """Returns the parameters that JSON can hold; columns in them by name."""
     found = dict(estimator.get_params())
-    del found["checkpoint"]  # a path of the machine that trained
+    del found["checkpoint"], found["engine"]  # of the machine that trained
     for key in ("kinds", "support"):
         if isinstance(found[key], Mapping):
             found[key] = schema.by_name(found[key], [*estimator.columns_])

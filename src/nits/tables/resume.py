@@ -28,7 +28,7 @@ ABOUT = "fit.safetensors"
 MINUTES = 1.0
 """From one checkpoint of a member to the next."""
 
-FREE = ("checkpoint", "random_state", "verbose")
+FREE = ("checkpoint", "engine", "random_state", "verbose")
 """Parameters that may differ from one run to the next; of `random_state` the seed counts."""
 
 

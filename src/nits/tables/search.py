@@ -175,7 +175,7 @@ class Search(NamedTuple):
 
     def _scores(self, tasks: list[Task]) -> NDArray[np.float64]:
         """Returns log-densities of the held-out rows in each trial, shape (trials, N)."""
-        engine = Local(members._workers(tasks))
+        engine = self.estimator.engine or Local(members._workers(tasks))
         results = engine.run(taught, tasks, progress=self.estimator.verbose, label="orders")
         found = []
         for result in results:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nits import atomic
-from nits.cli import outputs
+from nits.cli import engines, outputs
 from nits.cli.commands import images
 from nits.printable import listed, printable
 from nits.tables.stream import named
@@ -99,6 +99,7 @@ def _estimator(args: argparse.Namespace, columns: list[str]) -> NITSDensity:
         max_steps=args.max_steps,
         validation_fraction=args.validation_fraction,
         checkpoint=args.checkpoint,
+        engine=engines.chosen(args),
         random_state=args.seed,
         verbose=not args.quiet,
     )

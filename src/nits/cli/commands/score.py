@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow
@@ -23,6 +23,9 @@ from nits.tables.csv_columns import Wanted
 from nits.tables.stream import named, parts
 from nits.training.progress import Counter
 
+if TYPE_CHECKING:
+    from nits.tables.stream.source import Source
+
 AT_ONCE = 16384
 """Rows at a time, so few that progress is seen."""
 
@@ -37,23 +40,58 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(model, NITSImages):
         return images.score(args, model)
     found = Figures()
+    if args.engine == "ray":
+        _on_ray(args, model, found)
+    else:
+        _here(args, model, found)
+    if not args.quiet:
+        print(found.sentence(), file=sys.stderr)
+    return 0
+
+
+def _here(args: argparse.Namespace, model: Any, found: Figures) -> None:
+    """Scores in this process."""
     with ExitStack() as stack:
         total, tables = _opened(args.table, model, stack)
         write = _writer(args, stack)
         counter = stack.enter_context(Counter("rows", quiet=args.quiet, total=total))
-        for name, whole in tables:
-            for rows in slices(whole.num_rows, AT_ONCE):
-                table = whole.slice(rows.start, rows.stop - rows.start)
-                with files.named(args.table):
-                    value, scores = scored(model, table, per_column=args.per_column)
-                    found.add(value, int(model.unseen(table).any(1).sum()))
+        for name, table in tables:
+            for scores in written_scores(model, table, args, found):
                 write(name, scores)
-                counter.add(len(value))
+                counter.add(scores.num_rows)
         if not found.rows:
             raise ValueError(f"{args.table} must have at least one row to score, but has none.")
-    if not args.quiet:
-        print(found.sentence(), file=sys.stderr)
-    return 0
+
+
+def _on_ray(args: argparse.Namespace, model: Any, found: Figures) -> None:
+    """Scores the files of a folder on a cluster."""
+    from nits.cli import on_ray
+    from nits.engines.on_ray import Ray
+
+    if not (named.is_source(args.table) and parts.is_folder(args.output)):
+        raise ValueError(
+            "--engine ray needs a folder of tables and a folder to write, but has "
+            f"{args.table} and {args.output}; end the name of a folder with a slash."
+        )
+    with ExitStack() as stack:
+        table, columns = _source(args.table, model, stack)
+        folder = stack.enter_context(parts.written(args.output)).folder
+        count = len(on_ray.files_of(table))
+        arguments = (args, table, columns, folder.absolute())
+        for one in on_ray.each(Ray(args.workers), on_ray.Scorer, arguments, count):
+            found.merge(one)
+
+
+def written_scores(
+    model: Any, table: pyarrow.Table, args: argparse.Namespace, found: Figures
+) -> Iterator[pyarrow.Table]:
+    """Yields the scores of a table, some rows at a time, and counts them."""
+    for rows in slices(table.num_rows, AT_ONCE):
+        some = table.slice(rows.start, rows.stop - rows.start)
+        with files.named(args.table):
+            value, scores = scored(model, some, per_column=args.per_column)
+            found.add(value, int(model.unseen(some).any(1).sum()))
+        yield scores
 
 
 class Figures:
@@ -71,6 +109,13 @@ class Figures:
         self.outside += len(value) - len(inside)
         self.unseen += unseen
 
+    def merge(self, other: Mapping[str, float]) -> None:
+        """Adds the figures of other rows, by their names."""
+        self.total += other["total"]
+        self.rows += int(other["rows"])
+        self.outside += int(other["outside"])
+        self.unseen += int(other["unseen"])
+
     def sentence(self) -> str:
         """Returns the mean, and what is to be said of single rows."""
         mean = self.total / max(1, self.rows - self.outside)
@@ -84,17 +129,24 @@ def _opened(path: str, model: Any, stack: ExitStack) -> tuple[int | None, Tables
     types = arrow_types(model)
     if not named.is_source(path):
         return files.rows(path), (("", table) for table in files.batches(path, types))
-    from nits.tables.stream import source
     from nits.tables.stream.scan import ahead
 
-    table = stack.enter_context(source.opened(path, types))
-    known = [name for name in table.schema.names if name in types]
-    lacking = any(one.needed and name not in known for name, one in types.items())
-    columns = None if lacking else known  # all, so that an error lists them
+    table, columns = _source(path, model, stack)
     pieces = range(len(table.sizes))
     return len(table), ahead(
         (table.file(piece), part) for piece in pieces for part in table.read(piece, columns)
     )
+
+
+def _source(path: str, model: Any, stack: ExitStack) -> tuple[Source, list[str] | None]:
+    """Returns a table of many files, and the columns to read; None for all."""
+    from nits.tables.stream import source
+
+    types = arrow_types(model)
+    table = stack.enter_context(source.opened(path, types))
+    known = [name for name in table.schema.names if name in types]
+    lacking = any(one.needed and name not in known for name, one in types.items())
+    return table, None if lacking else known  # all, so that an error lists them
 
 
 def _writer(args: argparse.Namespace, stack: ExitStack) -> Callable[[str, pyarrow.Table], None]:
