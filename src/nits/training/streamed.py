@@ -21,6 +21,10 @@ MOST_HELD_OUT = 2**17
 """Rows of a fold that are held out at most: they stay in memory."""
 
 
+MOST_SPREAD = 2**16
+"""Rows at most that the weights start from: what networks read of them is in memory all at once."""
+
+
 class Piece(NamedTuple):
     """Rows that are next to each other in the table, in memory."""
 
@@ -103,7 +107,8 @@ class Streamed(Rows):
     def spread(self, count: int) -> Tensor:
         """Returns the positions of kept rows, evenly spread over the table, of at most `count`."""
         even = self.even[~torch.isin(self.even, self.away)]
-        chosen = torch.linspace(0, len(even) - 1, min(count, len(even)), dtype=torch.float64)
+        count = min(count, len(even), MOST_SPREAD)
+        chosen = torch.linspace(0, len(even) - 1, count, dtype=torch.float64)
         return even[chosen.long()]
 
     def feed(self, size: int, seed: int, part: slice = slice(None)) -> Feed:
