@@ -305,6 +305,37 @@ def test_checkpoint_is_written_whole_or_not_at_all(
     assert [p.name for p in tmp_path.iterdir()] == [place.name]
 
 
+def test_a_checkpoint_that_cannot_be_written_does_not_cost_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the disk becomes full during training: what was learned is returned all the same."""
+    place = tmp_path / "run.safetensors"
+    model, other = small(), small()
+    expected = nits.fit(other, rows(), max_steps=4, recipe=QUICK, progress=False)
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("nits.atomic.write", full)
+    with pytest.warns(UserWarning, match=r"could not be written \(No space left on device\)"):
+        history = nits.fit(
+            model, rows(), max_steps=4, recipe=QUICK, progress=False, checkpoint=place
+        )
+    assert history.validation == expected.validation
+    assert torch.equal(weights(model), weights(other))
+    assert not place.exists()
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_training(tmp_path: Path) -> None:
+    place = tmp_path / "folder"
+    place.mkdir()
+    model = small()
+    with pytest.raises(
+        OSError, match=r"cannot be kept: .* must be a file to write, but is a folder"
+    ):
+        nits.fit(model, rows(), max_steps=4, progress=False, checkpoint=place)
+
+
 def test_resume_refuses_files_of_other_programs(tmp_path: Path) -> None:
     place = tmp_path / "other.safetensors"
     save_file({"a": torch.ones(3)}, place)

@@ -52,6 +52,10 @@ def test_what_is_read_is_not_replaced(
         ["score", model, table, "-o", tmp_path / "x" / ".." / "t.csv"],
         ["score", model, tmp_path / "link.csv", "-o", table],
         ["sample", model, "-n", 3, "-o", tmp_path / "hard.csv"],
+        ["impute", model, table, "-o", table],
+        ["outliers", model, table, "-o", tmp_path / "link.csv"],
+        ["predict", model, table, "-o", table],
+        ["report", model, table, "-o", tmp_path / "hard.csv"],
     ):
         (tmp_path / "x").mkdir()
         assert run(*argv) == 2

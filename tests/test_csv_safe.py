@@ -33,6 +33,11 @@ def test_samples_are_guarded_if_asked(tmp_path: Path, capsys: pytest.CaptureFixt
     assert text.startswith('"\'=x","b"')
     assert '"=' not in text
     assert '"@' not in text
+    for verb in ("outliers", "impute"):
+        assert main([verb, model, str(tmp_path / "t.csv"), "--quiet", "--safe-csv"]) == 0
+        text = capsys.readouterr().out
+        assert "'=" in text
+        assert '"=' not in text
     output = str(tmp_path / "s.parquet")
     assert main(["sample", model, "-n", "9", "--quiet", "--safe-csv", "-o", output]) == 2
     assert "--safe-csv is for CSV files" in capsys.readouterr().err

@@ -459,6 +459,19 @@ def test_notices_of_other_processes_are_shown_once(tmp_path: Path) -> None:
     assert spy.notices == ["one", "two lines"]
 
 
+def _warning(task: int, _: Reporter) -> int:
+    import warnings
+
+    warnings.warn("there is little room.", stacklevel=1)
+    return task
+
+
+def test_warnings_of_other_processes_are_passed_on_once() -> None:
+    with pytest.warns(UserWarning, match="there is little room") as found:
+        assert Local(2).run(_warning, [0, 1, 2]) == [0, 1, 2]
+    assert len(found) == 1
+
+
 def test_workers_must_be_a_number() -> None:
     with pytest.raises(ValueError, match="workers must be at least 1, but is 0"):
         Local(0)

@@ -119,6 +119,15 @@ def test_bins_of_a_grid_hold_whole_steps() -> None:
     assert np.abs(at[:, None] - inner).min() > 1e-5
 
 
+@pytest.mark.parametrize("start", ["1677-09-21T00:13", "2262-04-11T23:00"])
+def test_the_first_and_last_nanoseconds_have_an_axis(start: str) -> None:
+    """With its margin the axis would begin before the first, or end after the last."""
+    seconds = np.random.default_rng(0).integers(0, 2800, 120) * 10**9
+    frame = zones.read(pandas.DataFrame({"x": np.datetime64(start, "ns") + seconds}))
+    column = schema.infer(frame)[0].columns[0]
+    assert len(axes.axis(column, frame.columns["x"]).ticks) >= 2
+
+
 def test_every_kind_of_column_has_an_axis() -> None:
     frame = zones.read(mixed(200))
     for column in schema.infer(frame)[0].columns:

@@ -80,7 +80,7 @@ def test_log_has_no_place_below_its_offset() -> None:
     ],
 )
 def test_fitted_scales_hold_all_values_at_ordinary_size(x: NDArray[np.float64]) -> None:
-    found = scales.fitted(x, np.ones(len(x)), float(x[0]), float(x[-1]))
+    found = scales.fitted(x, np.ones(len(x)), (float(x[0]), float(x[-1])))
     assert any(isinstance(scale, Asinh) for scale in found)
     for scale in found:
         u = scale.to(x)
@@ -92,10 +92,10 @@ def test_fitted_scales_hold_all_values_at_ordinary_size(x: NDArray[np.float64]) 
 
 def test_logs_start_at_zero_or_beyond_the_extreme_value() -> None:
     x = np.exp(NORMAL)
-    logs = [s for s in scales.fitted(x, np.ones(500), x[0], x[-1]) if isinstance(s, Log)]
+    logs = [s for s in scales.fitted(x, np.ones(500), (x[0], x[-1])) if isinstance(s, Log)]
     assert [log.offset for log in logs] == [0.0, pytest.approx(2 * x[0] - np.quantile(x, 0.01))]
     mirrored = [
-        s for s in scales.fitted(-x[::-1], np.ones(500), -x[-1], -x[0]) if isinstance(s, Log)
+        s for s in scales.fitted(-x[::-1], np.ones(500), (-x[-1], -x[0])) if isinstance(s, Log)
     ]
     assert [log.sign for log in mirrored] == [-1, -1]
     assert mirrored[1].offset == pytest.approx(-logs[1].offset)

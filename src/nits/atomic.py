@@ -33,8 +33,9 @@ def temporary(path: Path) -> Iterator[Path]:
     handle, place = _created(path)
     try:
         yield place
-        os.fsync(handle)
-        place.replace(path)
+        with naming(path):
+            os.fsync(handle)
+            place.replace(path)
     except BaseException:
         place.unlink(missing_ok=True)
         raise
@@ -42,9 +43,23 @@ def temporary(path: Path) -> Iterator[Path]:
         os.close(handle)
 
 
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Has errors of a block of code that writes a file say which, in one sentence."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error).rstrip(".")
+        found = type(error)(f"{path} cannot be written: {reason}.")
+        found.strerror = reason
+        raise found from None
+
+
 def write(path: Path, data: bytes) -> None:
     """Writes bytes to a temporary file, flushes it to disk, then renames it to `path`."""
-    with temporary(path) as place, place.open("wb") as file:
+    with temporary(path) as place, naming(path), place.open("wb") as file:
         file.write(data)
 
 
@@ -102,11 +117,10 @@ def _created(path: Path) -> tuple[int, Path]:
     while True:
         place = path.parent / f".{path.name}.{secrets.token_hex(4)}{ENDING}"
         try:
-            handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            with naming(path):
+                handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             continue
-        except OSError as error:
-            raise type(error)(f"{path} cannot be written: {error.strerror}.") from None
         _lock(handle, wait=True)
         if place.exists():  # another might have taken it for stale before it was locked
             with suppress(OSError):

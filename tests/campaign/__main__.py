@@ -1,18 +1,20 @@
-"""The campaign's command: python -m campaign tables [--case N | --cases N | --minutes M]."""
+"""The campaign's command: python -m campaign [ATTACK …] [--case N | --first N --cases N].
+
+    PYTHONPATH=tests python -m campaign --minutes 60            all attacks, a share of time each
+    PYTHONPATH=tests python -m campaign tables --case 1234      one case
+    PYTHONPATH=tests python -m campaign tables --cases 1000 --record
+
+A case is a number, from which all else follows. Those that fail are printed as the command that
+repeats them; the exit code is then 1.
+"""
 
 import argparse
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable
 
-from campaign import attack_tables, attack_values
+from campaign.attacks import ATTACKS
+from campaign.record import Tally
 from campaign.steps import Failure, clock, progress
-
-ATTACKS: dict[str, Callable[[int], str]] = {
-    "tables": attack_tables.run,
-    "values": attack_values.run,
-}
 
 
 def main() -> int:
@@ -21,43 +23,44 @@ def main() -> int:
     parser.add_argument("attacks", nargs="*", choices=[*ATTACKS, []], default=[])
     parser.add_argument("--case", type=int, help="one case only")
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--cases", type=int, default=10**9)
-    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--cases", type=int, help="by default as many as there is time for")
+    parser.add_argument("--minutes", type=float, default=600.0)
+    parser.add_argument(
+        "--record", action="store_true", help="write benchmarks/results/campaign-ATTACK.json"
+    )
     args = parser.parse_args()
     names = args.attacks or list(ATTACKS)
-    failed = 0
-    for name in names:
-        failed += _attack(name, args, 60 * args.minutes / len(names))
+    failed = sum(_attack(name, args, 60 * args.minutes / len(names)) for name in names)
     return 1 if failed else 0
 
 
 def _attack(name: str, args: argparse.Namespace, seconds: float) -> int:
+    first, count = args.first, args.cases
     if args.case is not None:
-        cases = range(args.case, args.case + 1)
-    else:
-        cases = range(args.first, args.first + args.cases)
-    counts: Counter[str] = Counter()
-    start = clock()
-    slowest = 0.0
-    for case in cases:
-        began = clock()
-        if began - start > seconds:
-            break
-        counts[_one(name, case)] += 1
-        slowest = max(slowest, clock() - began)
-    told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-    progress(f"{name}: {counts.total()} cases, {told}; slowest {slowest:.1f} s")
-    return counts["failed"]
+        first, count = args.case, 1
+    ATTACKS[name].prepare()
+    tally = Tally(name, first, kept=args.record)
+    case, start = first, clock()
+    while (count is None or case < first + count) and clock() - start < seconds:
+        tally.add(*_one(name, case))
+        case += 1
+    tally.write()
+    progress(tally.told)
+    return len(tally.failures)
 
 
-def _one(name: str, case: int) -> str:
+def _one(name: str, case: int) -> tuple[str, float, str | None]:
+    """Runs a case; returns what became of it, the seconds, and the command if it failed."""
+    began = clock()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            return ATTACKS[name](case)
+            found = ATTACKS[name].run(case)
     except Failure as failure:
-        progress(f"FAILED: PYTHONPATH=tests python -m campaign {name} --case {case}\n  {failure}")
-        return "failed"
+        command = f"PYTHONPATH=tests python -m campaign {name} --case {case}"
+        progress(f"FAILED: {command}\n  {failure}")
+        return "failed", clock() - began, f"{command}  # {str(failure).splitlines()[0]}"
+    return found, clock() - began, None
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -135,8 +135,15 @@ def _tensors(tensors: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     return tensors
 
 
-def attack(seed: int) -> str | None:
-    """Runs one case; returns what went wrong, None if nothing."""
+class Outcome(NamedTuple):
+    """What became of a file: refused or accepted, and what was wrong about that, if anything."""
+
+    refused: bool
+    wrong: str | None
+
+
+def attack(seed: int) -> Outcome:
+    """Runs one case."""
     chance = random.Random(seed)
     sort = chance.choice(SORTS)
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
@@ -192,24 +199,24 @@ def _crafted_run(sort: str, path: Path, chance: random.Random) -> None:
     files.write(path, states, record)
 
 
-def _judged(path: Path, sort: str, *, must_refuse: bool) -> str | None:
+def _judged(path: Path, sort: str, *, must_refuse: bool) -> Outcome:
     same = path.read_bytes() == _good(sort).read_bytes()
     try:
         model = _read(path, sort)
     except (ValueError, FileNotFoundError) as error:
         one_line = "\n" not in str(error) and len(str(error)) < 1000
-        return None if one_line else f"a message of several lines: {error}"
-    except BaseException as error:
-        return f"reading raised {type(error).__name__}: {error}"
+        return Outcome(True, None if one_line else f"a message of several lines: {error}")
+    except Exception as error:
+        return Outcome(True, f"reading raised {type(error).__name__}: {error}")
     if must_refuse and not same and not _alike(model, sort):
-        return "a damaged file was accepted, with other numbers"
+        return Outcome(False, "a damaged file was accepted, with other numbers")
     try:
         _use(model)
-    except (ValueError, TypeError):
-        return None
-    except BaseException as error:
-        return f"using it raised {type(error).__name__}: {error}"
-    return None
+    except (ValueError, TypeError) as error:
+        return Outcome(True, None if "\n" not in str(error) else f"several lines: {error}")
+    except Exception as error:
+        return Outcome(False, f"using it raised {type(error).__name__}: {error}")
+    return Outcome(False, None)
 
 
 def _read(path: Path, sort: str) -> Any:

@@ -15,6 +15,10 @@ from types import FrameType
 from nits.cli.main import main
 
 MOST_SECONDS = 60
+"""Seconds of the processor that a command may take."""
+
+WAITED = 300
+"""Seconds that it may take at all, on a machine that others use, too."""
 
 
 class Failure(Exception):
@@ -43,12 +47,14 @@ def nits(*args: str) -> Outcome:
             warnings.simplefilter("error", RuntimeWarning)
             code = _code(list(args))
     except Hang:
-        raise Failure(f"{args[0]} took more than {MOST_SECONDS} s") from None
+        raise Failure(f"{args[0]} took more than {MOST_SECONDS} s of the processor") from None
     except Exception as error:
         ours = [f for f in traceback.extract_tb(error.__traceback__) if "nits" in f.filename]
         where = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in ours[:-6:-1])
         what = f"{type(error).__name__}: {str(error)[:300]}"
         raise Failure(f"{args[0]} raised {what} ({where})") from None
+    if code and "interrupted" in err.getvalue():  # SIGTERM was meant for the campaign
+        raise KeyboardInterrupt
     out.flush()
     written = out.buffer
     text = written.getvalue().decode() if isinstance(written, io.BytesIO) else ""
@@ -80,13 +86,16 @@ def _alarm() -> Iterator[None]:
     def ring(_: int, __: FrameType | None) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(MOST_SECONDS)
+    before = {number: signal.signal(number, ring) for number in (signal.SIGALRM, signal.SIGPROF)}
+    signal.alarm(WAITED)
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
     try:
         yield
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def clock() -> float:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import current_thread, main_thread
 
-from nits.cli import verbs
+from nits.cli import outputs, verbs
 from nits.printable import printable
 
 
@@ -23,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = verbs.parser().parse_args(argv)
     try:
         with _terminable():
+            outputs.refuse_inputs(args)
             command = import_module(f"nits.cli.commands.{args.verb}")
             with warnings.catch_warnings():
                 warnings.simplefilter("default", UserWarning)
@@ -37,6 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _forget_stdout()
         return 0
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        print(f"error: {_one_line(error)}", file=sys.stderr)
+    except RuntimeError as error:
+        if type(error).__name__ != "RankLost":  # known by its name: torch is slow to import
+            raise
         print(f"error: {_one_line(error)}", file=sys.stderr)
     return 2
 

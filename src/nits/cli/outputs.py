@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
 STREAM = "-"
+
+
+INPUTS = ("model", "table", "held_out", "checkpoint")
+"""Arguments of verbs that name what is read."""
+
+
+def refuse_inputs(args: argparse.Namespace) -> None:
+    """Refuses a command that would replace a file that it reads."""
+    output = getattr(args, "output", None)
+    if output is not None:
+        for name in INPUTS:
+            refuse_same(output, getattr(args, name, None))
 
 
 def refuse_same(output: str | Path, source: str | Path | None) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits import atomic
+from nits.printable import printable
 from nits.report import split, words
 from nits.report.axes import Bars
 from nits.report.calibration import Calibration, OfColumn
@@ -196,10 +197,11 @@ def surprise(images: NDArray[np.uint8], bits: NDArray[np.float64]) -> Any:
 def write(figures: dict[str, Any], folder: Path) -> None:
     """Writes figures as PNG files, closes them, and prints how many."""
     for name, figure in figures.items():
-        with atomic.temporary(folder / f"{name}.png") as place:
+        target = folder / f"{name}.png"
+        with atomic.temporary(target) as place, atomic.naming(target):
             figure.savefig(place, format="png", dpi=110)
         _pyplot().close(figure)
-    print(f"{len(figures)} figures in {folder}", file=sys.stderr)
+    print(f"{len(figures)} figures in {printable(folder)}", file=sys.stderr)
 
 
 def _pyplot() -> Any:

@@ -70,6 +70,11 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--answers", choices=["any"], help="learn to answer with any columns given, too"
     )
+    verb.add_argument(
+        "--outliers",
+        action=argparse.BooleanOptionalAction,
+        help="learn to score outliers, too; by default with several members",
+    )
     verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
         "--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH"
@@ -127,6 +132,7 @@ def _predict(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--levels", type=_levels, default=[0.05, 0.5, 0.95], help="quantiles, such as 0.1,0.9"
     )
+    _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
 
 
@@ -136,6 +142,7 @@ def _outliers(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("-o", "--output", default="-", help="by default CSV on standard output")
     verb.add_argument("--top", type=_count, help="only so many rows, the most surprising first")
     verb.add_argument("--per-column", action="store_true", help="write each entry's surprise, too")
+    _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
 
 
@@ -209,6 +216,7 @@ def _impute(verb: argparse.ArgumentParser) -> None:
         "--by", choices=["mean", "median", "mode"], default="median", help="of one table"
     )
     verb.add_argument("--seed", type=int)
+    _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -139,8 +140,8 @@ class Notices:
 
 
 def add_notice(place: Path, text: str) -> None:
-    """Adds a sentence to a file of them."""
-    with place.open("a", encoding="utf-8") as file:
+    """Adds a sentence to a file of them, if there is room."""
+    with suppress(OSError), place.open("a", encoding="utf-8") as file:
         file.write(text.replace("\n", " ") + "\n")
 
 

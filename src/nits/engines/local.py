@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -17,12 +18,13 @@ import torch
 from nits.engines import packing, pool, shared
 from nits.engines.board import DONE, RUNNING, WAITING, Board, Line, Notices, add_notice
 from nits.engines.engine import Engine, Result, Task, checked
+from nits.training import ranks
 from nits.training.progress import INTERRUPTED, Bar, Reporter, Silent
 
 POLL_SECONDS = 0.5
 """How often the bar is drawn while other processes work."""
 
-TASKS, BOARD, NOTICES = "tasks", "board", "notices"
+TASKS, BOARD, NOTICES, WARNINGS = "tasks", "board", "notices", "warnings"
 """The files that the processes of a run share."""
 
 NO_PROCESSES = "other processes cannot be had, so this one does the work, piece after piece."
@@ -67,8 +69,11 @@ class Local(Engine):
 
 
 def available() -> int:
-    """Returns the number of CPUs that this process may use: one, if it is one of a pool itself."""
-    if parent_process() is not None:
+    """Returns the number of CPUs that this process may use.
+
+    One, if it is one of a pool itself, or one of several that train a model together.
+    """
+    if parent_process() is not None or ranks.current().size > 1:
         return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -118,6 +123,7 @@ class _Run(Generic[Task, Result]):
             notices = Notices(self.bar, place / NOTICES)
             with pool.restarts_unnoticed():
                 self._watch(futures, board, notices)
+            _warn_of(place / WARNINGS)
             if not self._collected(futures, board):
                 pool.forget(workers)
                 self._instead(board, notices)
@@ -188,12 +194,27 @@ def _work(
     board.enter(k, RUNNING)
     line = Line(board, k, partial(add_notice, place / NOTICES), partial(_end_with, parent))
     try:
-        with settings.held():
+        with settings.held(), _passed_on(place / WARNINGS):
             return function(packing.read(place / TASKS)[k], line)
     except KeyboardInterrupt:
         return None
     finally:
         board.enter(k, DONE)
+
+
+@contextmanager
+def _passed_on(place: Path) -> Iterator[None]:
+    """Has a file take the warnings of a block of code, for the process that began this one."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: add_notice(place, str(message))
+        yield
+
+
+def _warn_of(place: Path) -> None:
+    """Warns of what tasks in other processes have warned of, once each."""
+    if place.exists():
+        for text in dict.fromkeys(place.read_text(encoding="utf-8").splitlines()):
+            warnings.warn(text, stacklevel=2)
 
 
 def _end_with(parent: int) -> None:

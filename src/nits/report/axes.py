@@ -36,6 +36,9 @@ VERY_MANY = 4
 NOWHERE = -1
 """The bin of what is missing, or has none."""
 
+FARTHEST = 2**63 - 1
+"""The last tick of times and durations, and of the other sign the first."""
+
 
 def plain(column: Column, values: Values) -> NDArray[Any]:
     """Returns a column's values as integers or floats, whatever where they are missing."""
@@ -249,7 +252,8 @@ def _ticks(column: Column, scale: Scale | None, reach: tuple[float, float]) -> l
     if unit is None:
         return ticks.of_numbers(low, high, place)
     of = ticks.of_times if unit.startswith("M") else ticks.of_durations
-    return of(int(low), int(high), unit, place)
+    first, last = (min(max(int(end), -FARTHEST), FARTHEST) for end in (low, high))
+    return of(first, last, unit, place)
 
 
 def apart(column: Column, values: Values) -> NDArray[Any]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from nits.report.gaussian import Gaussian
 from nits.report.subject import Subject, by_rows
 from nits.tables import networks
-from nits.tables.tasks import SIMPLE_PNN
 from nits.training.likelihood import start_from_data
 from nits.training.rows import Rows
 
@@ -148,10 +147,10 @@ def _two(
 ) -> tuple[Numbers, Numbers]:
     """Returns log-probabilities of numbers, shape (N, D), under both simple models."""
     sketch = subject.model.sketch_
-    heads = sketch.heads(SIMPLE_PNN, 0)
+    heads = sketch.heads(networks.SIMPLE_PNN, 0)
     order = list(range(len(heads))) if sketch.order is None else [int(i) for i in sketch.order]
     gaussian = Gaussian([heads[i] for i in order]).fit(learned[:, order].astype(np.float64))
     said = gaussian.log_prob_per_column(scored[:, order].astype(np.float64))
-    alone = networks.simple(sketch._replace(given=()), networks.INDEPENDENT, SIMPLE_PNN)
+    alone = networks.simple(sketch._replace(given=()), networks.INDEPENDENT)
     start_from_data(alone, Rows(torch.from_numpy(learned), None, None))
     return said[:, np.argsort(order)], by_rows(alone.eval().log_prob_per_column, scored, None)

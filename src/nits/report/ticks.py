@@ -89,7 +89,9 @@ def _round_numbers(low: float, high: float, *, bent: bool) -> list[list[float]]:
 
 def of_times(low: int, high: int, unit: str, place: Place) -> list[Tick]:
     """Returns ticks of a calendar between two times, in ticks of a unit such as "M8[ns]"."""
-    ends = np.array([low, high], np.int64).view(unit)
+    # NumPy would turn the first nanoseconds of all into seconds after the last.
+    second = per_second(unit)
+    ends = np.array([low // second, high // second], "M8[s]")
     for name, step in _calendar_steps():
         first, last = ends.astype(f"M8[{name}]").astype(np.int64).tolist()
         if (last - first) / step <= MOST_TIMES:

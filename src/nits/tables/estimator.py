@@ -18,9 +18,11 @@ from nits.engines.engine import Engine
 from nits.model.blocks import groups
 from nits.model.reading import Reading
 from nits.tables import (
+    blurred_training,
     companion,
     contexts,
     defaults,
+    exceedance,
     members,
     preparing,
     resume,
@@ -76,6 +78,8 @@ class NITSDensity(
         ahead of the paper's 16 × 16 on all tables searched (docs/recipe.md).
     answers: "any" to train a companion for questions with any columns given and any asked, besides
         the model (docs/roles.md); it is the attribute `companion_`, None by default.
+    outliers: Whether to train a network for `outlier_scores`, too (docs/prediction.md); by default
+        where several members are trained.
     whiten: Whether to model the residuals of each column's linear regression on the columns before
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
@@ -109,6 +113,7 @@ class NITSDensity(
         dropout: float | None = None,
         pnn: tuple[int, ...] | None = None,
         answers: str | None = None,
+        outliers: bool | None = None,
         whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,
@@ -130,6 +135,7 @@ class NITSDensity(
         self.dropout = dropout
         self.pnn = pnn
         self.answers = answers
+        self.outliers = outliers
         self.whiten = whiten
         self.learning_rate = learning_rate
         self.max_minutes = max_minutes
@@ -158,38 +164,42 @@ class NITSDensity(
             return self
         frame = checked_frame(self, X, reset=True)
         frame, weight = counted(frame, checked_weight(sample_weight, len(frame)))
-        seed = self._seed()
+        seed = resume.chosen(self)
         preparing.refuse_too_wide(self, frame, len(frame))
         preparing.decide(self, frame)
         heads = [column.head(preparing.READ_BY, 0) for column in self.schema_.columns]
         plan = self._plan(len(frame), len(heads), len(list(groups(heads))))
         numbers, units = self.schema_.numbers(frame)
         given = self._given(frame)
-        del frame  # copies of the table's columns: training needs the memory
         preparing.read(self, given, plan.knots)
+        self.orders_: list[list[int] | None] = [None]
+        blur = blurred_training.prepared(self, frame, given, weight, plan)
+        del frame  # copies of the table's columns: training needs the memory
         rows = Rows(
             torch.from_numpy(numbers),
             given if self.context_reading_ is not None else None,
             None if weight is None else torch.from_numpy(weight),
             read=None if self.context_reading_ is None else self.context_reading_.of_rows,
         )
-        self._learn(rows, units, plan, seed)
+        self._learn(rows, units, blur, plan, seed)
         return self
 
-    def _learn(self, rows: Rows, units: Units, plan: defaults.Plan, seed: int) -> None:
+    def _learn(
+        self,
+        rows: Rows,
+        units: Units,
+        blur: blurred_training.Prepared | None,
+        plan: defaults.Plan,
+        seed: int,
+    ) -> None:
         """Learns from rows; see `members.learned`."""
-        self.orders_: list[list[int] | None] = [None]
         self.orders_, self.order_trials_ = search.decided(self, rows, units, plan, seed)
         found = members.learned(self, rows, units, plan, seed)
         self.model_, self.members_, self.sorts_ = found.density, found.members, found.sorts
+        self.schema_ = exceedance.calibrated(self.schema_, found.density, rows)
         self.history_, self.companion_ = found.history, found.companion
         self.held_out_, self.held_out_error_ = found.held_out, found.error
-
-    def _seed(self) -> int:
-        """Returns the seed of a fit: that of the checkpoint, if the user has named none."""
-        known = resume.seed(self.checkpoint) if self.random_state is None else None
-        fresh = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return fresh if known is None else known
+        self.outliers_ = blurred_training.learned(self, blur, rows, plan, seed)
 
     def _plan(self, rows: int, columns: int, groups: int = 1) -> defaults.Plan:
         """Returns the plan for a table, with what the user has named in place of the defaults."""

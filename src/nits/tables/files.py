@@ -24,7 +24,6 @@ from nits.tables.stream.named import CSV, PARQUET
 __all__ = [
     "Writer",
     "batches",
-    "guarded",
     "kind",
     "named",
     "read_table",
@@ -153,13 +152,6 @@ def rows(path: str) -> int | None:
         return int(parquet.read_metadata(path).num_rows)
 
 
-def guarded(table: pyarrow.Table, path: str, *, safe: bool) -> pyarrow.Table:
-    """Returns what to write: if it is to be safe, a table without what looks like formulas."""
-    if safe and kind(path) == "parquet":
-        raise ValueError(f"--safe-csv is for CSV files, but {path} is Parquet; leave it out.")
-    return csv_safe.safe(table) if safe else table
-
-
 @contextmanager
 def named(path: str) -> Iterator[None]:
     """Puts a file's name before the sentence of an error about its table."""
@@ -172,18 +164,25 @@ def named(path: str) -> Iterator[None]:
 
 
 class Writer:
-    """Writes tables one after another to a CSV or Parquet file, or to standard output."""
+    """Writes tables one after another to a CSV or Parquet file, or to standard output.
 
-    def __init__(self, path: str, target: Any) -> None:
+    safe: Whether text that spreadsheets take for formulas is guarded.
+    """
+
+    def __init__(self, path: str, target: Any, safe: bool) -> None:
         self.path = path
         self.target = target
+        self.safe = safe
         self.writer: Any = None
 
     def write(self, table: pyarrow.Table) -> None:
         """Appends a table; the first one decides the columns."""
-        if self.writer is None:
-            self.writer = self._made(table.schema)
-        self.writer.write_table(table)
+        if self.safe:
+            table = csv_safe.safe(table)
+        with atomic.naming(self.path):
+            if self.writer is None:
+                self.writer = self._made(table.schema)
+            self.writer.write_table(table)
 
     def _made(self, schema: pyarrow.Schema) -> Any:
         if kind(self.path) == "parquet":
@@ -194,7 +193,8 @@ class Writer:
     def close(self) -> None:
         """Completes the file."""
         if self.writer is not None:
-            self.writer.close()
+            with atomic.naming(self.path):
+                self.writer.close()
 
     def abandon(self) -> None:
         """Ends the writer of a file that nobody will want, which would complain by itself later."""
@@ -203,23 +203,35 @@ class Writer:
 
 
 @contextmanager
-def written(path: str) -> Iterator[Writer]:
-    """Yields a writer; the file appears under its name when it is complete, or not at all."""
-    kind(path)
+def written(path: str, *, safe: bool = False) -> Iterator[Writer]:
+    """Yields a writer; the file appears under its name when it is complete, or not at all.
+
+    safe: Whether text that spreadsheets take for formulas is guarded, in CSV.
+    """
+    if kind(path) == "parquet" and safe:
+        raise ValueError(f"--safe-csv is for CSV files, but {path} is Parquet; leave it out.")
     if path == STREAM:
         if sys.stdout is None:
             raise ValueError("standard output is closed, so nothing can go there; name a file.")
         sys.stdout.flush()
-        with _completed(Writer(path, pyarrow.output_stream(sys.stdout.buffer))) as writer:
+        with _completed(Writer(path, pyarrow.output_stream(sys.stdout.buffer), safe)) as writer:
             yield writer
         sys.stdout.buffer.flush()
         return
     with atomic.temporary(Path(path)) as place:
-        stream = pyarrow.output_stream(
-            str(place), compression="gzip" if path.lower().endswith(".gz") else None
-        )
-        with stream, _completed(Writer(path, stream)) as writer:
-            yield writer
+        with atomic.naming(path):
+            stream = pyarrow.output_stream(
+                str(place), compression="gzip" if path.lower().endswith(".gz") else None
+            )
+        try:
+            with _completed(Writer(path, stream, safe)) as writer:
+                yield writer
+        except BaseException:
+            with suppress(OSError):  # the first error counts
+                stream.close()
+            raise
+        with atomic.naming(path):
+            stream.close()
 
 
 @contextmanager

@@ -61,13 +61,14 @@ def judged(done: Done, rows: Rows, units: Units, worth_per_row: float = 0.0) -> 
     """Weighs members by what they say of rows that they held out, equation (30).
 
     units: What to add to the log-density of each row to have it in the table's units.
-    worth_per_row: Nats that a sort must add to have a weight.
+    worth_per_row: Nats that a sort of networks must add to have a weight beside another.
     """
     sorts = list(dict.fromkeys(task.sort for task, _ in done))
     index, scores = _table(done, sorts)
     weight = rows.view(index).weights
     by_row = None if weight is None else weight.double().numpy()
-    w = stacking.weights(scores, by_row, worth_per_row)
+    simple = {task.sort for task, _ in done if task.recipe is None}
+    w = stacking.weights(scores, by_row, worth_per_row, [sort in simple for sort in sorts])
     own = scores + units[index.numpy()][:, None]
     alone = [_figures(column, by_row)[0] for column in own.T]
     return Judged(

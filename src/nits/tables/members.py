@@ -9,6 +9,9 @@ without a weight go out, and the others learn from further folds; weights are th
 from __future__ import annotations
 
 import math
+import warnings
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +29,9 @@ from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.extremes import Extremes, extremes
 from nits.tables.judging import Done, Judged, Units, judged
 from nits.tables.networks import Sketch
-from nits.tables.tasks import SIMPLE_PNN, Course, Learned, Task, minutes_of
+from nits.tables.tasks import Course, Learned, Task, minutes_of
+from nits.training import ranks
+from nits.training.checkpoint import NoCheckpointError
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
@@ -72,7 +77,8 @@ def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: 
     units: What to add to the log-density of each row to have it in the table's units.
     """
     course = Course.of(estimator, rows, plan, seed)
-    kept = resume.opened(estimator, rows, plan, seed)
+    with ranks.current().first():
+        kept = resume.opened(estimator, rows, plan, seed)
     first = course.first()
     beside = companion.tasks(course, first[0])
     # The companion learns longest, so it comes early; but a network for the model comes first.
@@ -84,7 +90,7 @@ def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: 
         raise KeyboardInterrupt
     told = before = judged(done, rows, units)
     if len(results) == len(every) and all(_ended(result) for _, result in results):
-        serving = judged(done, rows, units, ANOTHER).kept
+        serving = judged(done, rows, units, ANOTHER).kept | set(networks.SIMPLE)
         second = course.second(serving)
         second = kept.placed(second, len(every)) if kept else second
         later = _honest(_run(second, estimator, plan), ends)
@@ -131,7 +137,7 @@ def _alike(task: Task, every: Done) -> int:
 def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
     engine = estimator.engine or Local(_workers(tasks))
-    if (minutes := minutes_of(estimator)) is not None:
+    if (minutes := minutes_of(estimator, plan)) is not None:
         count = plan.members + companion.checked(estimator.answers)
         waves = math.ceil(count / engine.parallel())
         tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
@@ -159,32 +165,40 @@ def _ended(result: Learned) -> bool:
 
 def taught(task: Task, reporter: Reporter) -> Learned:
     """Trains a network, or starts a simple density from the rows, unless a checkpoint has it."""
-    found = resume.known(task)
+    group = ranks.current()
+    group.together()  # no rank writes before all have looked
+    found, begun = resume.known(task), resume.begun(task)
+    group.together()
     if found is None:
-        found = _taught(task, reporter)
-        if _ended(found):
+        found = _taught(task, begun, reporter)
+        if _ended(found) and group.rank == 0:
             resume.keep(task, found)
     return found
 
 
-def _taught(task: Task, reporter: Reporter) -> Learned:
+def _taught(task: Task, begun: Path | None, reporter: Reporter) -> Learned:
     fitted, kept = task.rows.view(task.fitted), task.rows.view(task.held_out)
     if task.recipe is None:
         start_from_data(task.density, fitted)
         return Learned(task.density.eval(), None, _scores(task.density, kept))
-    history = train(
+    trained = partial(
+        train,
         task.density,
         fitted,
         validation=kept if len(kept) else 0.0,
         recipe=task.recipe,
         max_steps=task.max_steps,
         max_minutes=task.max_minutes,
-        checkpoint=task.place,
         checkpoint_minutes=resume.MINUTES,
-        resume=resume.begun(task),
+        resume=begun,
         seed=task.seed,
         progress=reporter,
     )
+    try:
+        history = trained(checkpoint=task.place)
+    except NoCheckpointError as error:  # what other members have learned shall not be lost
+        warnings.warn(f"{error} The work goes on without it; make room.", stacklevel=2)
+        history = trained(checkpoint=None)
     return Learned(task.density, history.to_dict(), _scores(task.density, kept))
 
 
@@ -211,10 +225,10 @@ def _mixed(
     for task, result in done:
         if result.history is not None and told.shares[task.sort]:
             parts.append((result.density, task, told.shares[task.sort] / _alike(task, done)))
-    for sort in (networks.LINEAR, networks.INDEPENDENT):
+    for sort in networks.SIMPLE:
         if told.shares.get(sort):
             task = next(task for task, _ in done if task.sort == sort)
-            density = networks.simple(sketch, sort, SIMPLE_PNN)
+            density = networks.simple(sketch, sort)
             start_from_data(density, rows)
             parts.append((density.eval(), task, told.shares[sort]))
     weights = [share for *_, share in parts]

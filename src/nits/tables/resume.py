@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from sklearn.utils import check_random_state
 
 from nits.tables.tasks import Learned, Task
 from nits.training import checkpoint as files
+from nits.training import ranks
 from nits.training.rows import Rows
 
 if TYPE_CHECKING:
@@ -47,6 +49,14 @@ class Kept(NamedTuple):
             task._replace(place=self.folder / f"member-{k:02}.safetensors", course=self.fingerprint)
             for k, task in enumerate(tasks, after)
         ]
+
+
+def chosen(estimator: NITSDensity) -> int:
+    """Returns the seed of a fit: that of the checkpoint, if the user has named none."""
+    named = estimator.random_state
+    known = seed(estimator.checkpoint) if named is None else None
+    fresh = int(check_random_state(named).randint(2**31 - 1))
+    return ranks.current().agreed(fresh if known is None else known)
 
 
 def seed(checkpoint: str | Path | None) -> int | None:
@@ -146,4 +156,5 @@ def keep(task: Task, result: Learned) -> None:
             "held_out": {"scores": torch.from_numpy(result.scores)},
         }
         record = {"fingerprint": {"fit": task.course}, "history": result.history}
-        files.write(task.place, states, record)
+        with files.dispensable(task.place):
+            files.write(task.place, states, record)

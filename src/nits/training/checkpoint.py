@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,33 @@ def write(path: Path, states: dict[str, State], record: dict[str, Any]) -> None:
     data = save(tensors, metadata=metadata)
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write(path, data)
+
+
+class NoCheckpointError(OSError):
+    """A checkpoint could not be written, which was found before any work was done."""
+
+
+def try_out(path: Path) -> None:
+    """Refuses a checkpoint that could not be written, before training."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.try_out(path)
+    except OSError as error:
+        raise NoCheckpointError(f"the checkpoint cannot be kept: {error}") from None
+
+
+@contextmanager
+def dispensable(path: Path) -> Iterator[None]:
+    """Has the work go on if its checkpoint cannot be written, and warns: it is worth more."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).rstrip(".")
+        warnings.warn(
+            f"the checkpoint {path} could not be written ({reason}), so the work goes on without "
+            "it; make room.",
+            stacklevel=2,
+        )
 
 
 def digest(tensors: State, words: str) -> str:

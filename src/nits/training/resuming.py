@@ -26,7 +26,7 @@ OTHER_ROWS = (
 
 
 def save(loop: Loop, place: Path) -> None:
-    """Writes a checkpoint."""
+    """Writes a checkpoint, if that is possible; what was learned is not lost with it."""
     states = {
         "model": loop.model.state_dict(),
         "average": loop.average.state_dict(),
@@ -42,7 +42,8 @@ def save(loop: Loop, place: Path) -> None:
         "best": None if loop.best == -math.inf else loop.best,
         "history": loop.history.to_dict(),
     }
-    files.write(place, states, record)
+    with files.dispensable(place):
+        files.write(place, states, record)
 
 
 def load(loop: Loop, place: Path) -> None:

@@ -45,6 +45,11 @@ class Rows:
         default the context is what the model takes.
     index: Which rows of these arrays, shape (N,); by default all.
     places: Where the rows of x are in the table, if they are not all of it; see `Streamed`.
+
+    >>> import nits, torch
+    >>> rows = nits.Rows(torch.randn(100, 2), context=torch.randn(100, 3), weight=torch.rand(100))
+    >>> len(rows)
+    100
     """
 
     places: Tensor | None = None

@@ -12,6 +12,7 @@ from nits.cli import engines, outputs
 from nits.cli.commands import images
 from nits.printable import listed, printable
 from nits.tables.stream import named
+from nits.training import ranks
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
@@ -19,15 +20,31 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace) -> int:
     """Fits and saves; training that is interrupted keeps the best weights so far."""
+    with ranks.joined() as group:
+        return _run(args, group)
+
+
+def _run(args: argparse.Namespace, group: ranks.Ranks) -> int:
+    args.quiet = args.quiet or group.rank > 0
     output = Path(args.output)
-    outputs.refuse_same(output, args.table)
-    outputs.refuse_same(output, args.checkpoint)
     atomic.try_out(output)
     _refuse_nothing_to_resume(args)
     if Path(args.table).is_dir() and not named.is_of_tables(Path(args.table)):
+        _refuse_several(args, group)
         return images.fit(args)
     images.refuse_options(args)
-    return _fit_table(args, output)
+    estimator = _fitted(args)
+    if group.rank == 0:
+        _keep(args, estimator, output)
+    return 0
+
+
+def _refuse_several(args: argparse.Namespace, group: ranks.Ranks) -> None:
+    if not group.alone:
+        raise ValueError(
+            f"models of images must be fitted by one process, but torchrun started {group.size} "
+            f"for {args.table}; leave torchrun out."
+        )
 
 
 def _refuse_nothing_to_resume(args: argparse.Namespace) -> None:
@@ -40,24 +57,28 @@ def _refuse_nothing_to_resume(args: argparse.Namespace) -> None:
         )
 
 
-def _fit_table(args: argparse.Namespace, output: Path) -> int:
+def _fitted(args: argparse.Namespace) -> NITSDensity:
+    """Fits a table."""
     from nits.tables import files
 
     if named.is_source(args.table):
-        estimator = _fit_source(args)
-    else:
-        table = files.read_table(args.table)
-        _refuse_unknown(args.drop, table.column_names)
-        table = table.drop_columns(args.drop)
-        estimator = _estimator(args, table.column_names)
-        with files.named(args.table):
-            estimator.fit(table)
+        return _fit_source(args)
+    table = files.read_table(args.table)
+    _refuse_unknown(args.drop, table.column_names)
+    table = table.drop_columns(args.drop)
+    estimator = _estimator(args, table.column_names)
+    with files.named(args.table):
+        estimator.fit(table)
+    return estimator
+
+
+def _keep(args: argparse.Namespace, estimator: NITSDensity, output: Path) -> None:
+    """Saves a model, and says what was learned."""
     outputs.save(estimator, output)
     if args.checkpoint is not None and _interrupted(estimator.history_):
         print("note: the same command goes on from its checkpoint.", file=sys.stderr)
     if not args.quiet:
         _tell(estimator, output)
-    return 0
 
 
 def _fit_source(args: argparse.Namespace) -> NITSDensity:
@@ -94,6 +115,7 @@ def _estimator(args: argparse.Namespace, columns: list[str]) -> NITSDensity:
         order=called[0] if called else args.order,
         members=args.members,
         answers=args.answers,
+        outliers=args.outliers,
         whiten=args.whiten,
         max_minutes=args.max_minutes,
         max_steps=args.max_steps,

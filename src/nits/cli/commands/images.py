@@ -77,7 +77,10 @@ def score(args: argparse.Namespace, model: NITSImages) -> int:
     names, pixels = read_folder(Path(args.table))
     images = arrays.as_given(pixels)
     total = 0.0
-    with files.written(args.output) as writer, _counter(args, len(names)) as counter:
+    with (
+        files.written(args.output, safe=args.safe_csv) as writer,
+        _counter(args, len(names)) as counter,
+    ):
         for start in range(0, len(names), AT_ONCE):
             nats = model.score_samples(images[start : start + AT_ONCE])
             bits = -nats / (model.model_.columns * math.log(2))

@@ -22,10 +22,14 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("values are filled in by a table's model, but this is one of images.")
     seed = np.random.SeedSequence(args.seed)
     types = arrow_types(model)
-    with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
+    with (
+        files.written(args.output, safe=args.safe_csv) as writer,
+        Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
+    ):
         for table in files.batches(args.table, types):
             state = int(seed.spawn(1)[0].generate_state(1)[0] % (2**31))
-            found = model.impute(table, args.draws or args.by, state)
+            with files.named(args.table):
+                found = model.impute(table, args.draws or args.by, state)
             for k, each in enumerate(found if args.draws else [found]):
                 whole = arrow(each)
                 if args.draws and args.draws > 1:

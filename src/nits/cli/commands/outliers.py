@@ -22,9 +22,13 @@ def run(args: argparse.Namespace) -> int:
     model = load(args.model)
     refuse_images(model, "outliers")
     rows, top = 0, None
-    with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
+    with (
+        files.written(args.output, safe=args.safe_csv) as writer,
+        Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
+    ):
         for table in files.batches(args.table, arrow_types(model)):
-            scored = _scored(model, table, rows, args.per_column)
+            with files.named(args.table):
+                scored = _scored(model, table, rows, args.per_column)
             rows += len(table)
             counter.add(len(table))
             if args.top is None:

@@ -28,9 +28,14 @@ def run(args: argparse.Namespace) -> int:
             "name them in nits fit --context."
         )
     rows = 0
-    with files.written(args.output) as writer, Counter("rows", quiet=args.quiet) as counter:
+    with (
+        files.written(args.output, safe=args.safe_csv) as writer,
+        Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
+    ):
         for table in files.batches(args.table, arrow_types(model)):
-            writer.write(_predicted(model, table, levels))
+            with files.named(args.table):
+                found = _predicted(model, table, levels)
+            writer.write(found)
             rows += len(table)
             counter.add(len(table))
         if not rows:

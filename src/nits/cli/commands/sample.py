@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow
 
 from nits.chunks import slices
-from nits.cli import outputs
 from nits.cli.commands import images
 from nits.cli.models import load
 from nits.images.estimator import NITSImages
@@ -27,7 +26,6 @@ AT_ONCE = 65536
 
 def run(args: argparse.Namespace) -> int:
     """Draws and writes in constant memory."""
-    outputs.refuse_same(args.output, args.model)
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.sample(args, model)
@@ -89,8 +87,8 @@ def _writer(args: argparse.Namespace) -> Iterator[Callable[[pyarrow.Table], None
         raise ValueError(
             f"--partition-by needs a folder, but -o is {args.output}; end its name with a slash."
         )
-    with files.written(args.output) as writer:
-        yield lambda table: writer.write(files.guarded(table, args.output, safe=args.safe_csv))
+    with files.written(args.output, safe=args.safe_csv) as writer:
+        yield writer.write
 
 
 def conditions(options: list[str]) -> list[tuple[str, Condition]]:

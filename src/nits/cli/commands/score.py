@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow
 
 from nits.chunks import slices
-from nits.cli import outputs
 from nits.cli.commands import images
 from nits.cli.models import load
 from nits.images.estimator import NITSImages
@@ -34,8 +33,6 @@ Tables = Iterable[tuple[str, pyarrow.Table]]
 
 def run(args: argparse.Namespace) -> int:
     """Reads, scores and writes in constant memory."""
-    outputs.refuse_same(args.output, args.model)
-    outputs.refuse_same(args.output, args.table)
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.score(args, model)
@@ -153,8 +150,8 @@ def _writer(args: argparse.Namespace, stack: ExitStack) -> Callable[[str, pyarro
     """Returns what writes scores: to one file, or to a folder like that of the tables."""
     if parts.is_folder(args.output):
         return stack.enter_context(parts.written(args.output)).append
-    writer = stack.enter_context(files.written(args.output))
-    return lambda _, table: writer.write(files.guarded(table, args.output, safe=args.safe_csv))
+    writer = stack.enter_context(files.written(args.output, safe=args.safe_csv))
+    return lambda _, table: writer.write(table)
 
 
 def scored(model: Any, table: pyarrow.Table, *, per_column: bool) -> tuple[Any, pyarrow.Table]:

@@ -14,18 +14,19 @@ from numpy.typing import NDArray
 
 from nits.tables.columns import plainly
 from nits.tables.columns.categories import Categories
-from nits.tables.columns.column import Column, Facts
+from nits.tables.columns.column import LOWER, UPPER, Column, Facts
 from nits.tables.columns.gridded import Gridded, separable
-from nits.tables.columns.listed import Codes, Ordered
+from nits.tables.columns.listed import Codes, Listed, Ordered
+from nits.tables.columns.numeric import Numeric
 from nits.tables.columns.real import Real
 from nits.tables.columns.ruler import Ruler
-from nits.tables.evidence import choice, decisions, grids
+from nits.tables.evidence import choice, decisions, grids, tails
 from nits.tables.evidence.choice import Seen
 from nits.tables.evidence.decisions import Decision
 from nits.tables.evidence.grids import Grid
 from nits.tables.evidence.resolution import Resolution
 from nits.tables.evidence.scales import Linear
-from nits.tables.evidence.tails import NO_TAIL
+from nits.tables.evidence.tails import NO_TAIL, Tail
 from nits.tables.frames import Values
 
 Support = tuple[float, float]
@@ -70,7 +71,28 @@ def built(
         )
     reason = decision.reason if declared is None else f"{declared} categories in order"
     facts = replace(facts, reason=reason, scores=dict(decision.scores))
-    return _made(facts, decision, known, seen.counts, pool_below)
+    made = _made(facts, decision, known, seen.counts, pool_below)
+    if isinstance(made, Listed | Categories):
+        counts = seen.counts or Counter(known.tolist())
+        single = sum(count == 1 for count in counts.values())
+        made = replace(made, facts=replace(made.facts, singles=single))
+    if not isinstance(made, Numeric):
+        return made
+    return _edged(made, grids.integers(known), None if seen.record is None else seen.record.counts)
+
+
+def _edged(column: Numeric, plain: NDArray[Any], counts: NDArray[np.int64] | None) -> Column:
+    """Returns a column whose tails know which of the training values are outermost.
+
+    counts: How often each value occurs, if these are the distinct ones.
+    """
+    numbers = column.place(plain)[0].astype(np.float32)
+
+    def edged(side: int) -> Tail:
+        edge, part = tails.outermost(numbers, side, counts)
+        return replace(column.ruler.law(side), edge=edge, part=part)
+
+    return replace(column, ruler=replace(column.ruler, lower=edged(LOWER), upper=edged(UPPER)))
 
 
 @contextmanager

@@ -35,7 +35,8 @@ class First(Column):
             )
         none = np.zeros(len(numbers), bool)
         holes = values.missing
-        return Coded(np.where(holes, np.nan, numbers), np.where(holes, 0.0, log_prob), none, none)
+        numbers, log_prob = np.where(holes, np.nan, numbers), np.where(holes, 0.0, log_prob)
+        return Coded(numbers, log_prob, none, none, none.astype(np.int8))
 
     def _values(self, found: Any) -> Values:
         unit = "M8[ns]" if _is_time(self.dtype) else None

@@ -102,7 +102,9 @@ class Case:
         x, counts = self.sample.x, self.sample.counts.astype(np.float64)
         half = self.record.step / 2 if even else 0.0
         low, high = float(x[0]) - half, float(x[-1]) + half
-        found = scales.fitted(x[~atoms], counts[~atoms], low, high)
+        # The next value that could be recorded beyond an end must have a place on the scale, too.
+        room = np.full(2, self.record.step) if even else 2 * self.resolution[[0, -1]]
+        found = scales.fitted(x[~atoms], counts[~atoms], (low, high), room.tolist())
         # The network reads the cycles of times, which another scale would bend.
         return found[:1] if self.record.time else found
 

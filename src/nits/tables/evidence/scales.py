@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -96,10 +97,12 @@ class Log(Scale):
         return found
 
     def back(self, u: Numbers) -> Numbers:
-        """Returns offset ± exp(±u · width + shift)."""
+        """Returns offset ± exp(±u · width + shift), never the offset itself."""
+        first = np.nextafter(self.offset, self.sign * math.inf)
         with np.errstate(over="ignore"):
             distance = np.exp(self.sign * u * self.width + self.shift)
-            return np.clip(self.offset + self.sign * distance, -LARGEST, LARGEST)
+            found = np.clip(self.offset + self.sign * distance, -LARGEST, LARGEST)
+        return np.maximum(found, first) if self.sign > 0 else np.minimum(found, first)
 
     def log_slope(self, x: Numbers) -> Numbers:
         """Returns −log |x − offset| − log width."""
@@ -201,25 +204,28 @@ def spread(x: Numbers, counts: Numbers) -> float:
     return max(abs(float(x[0])), 1e-300)
 
 
-def fitted(x: Numbers, counts: Numbers, low: float, high: float) -> list[Scale]:
+def fitted(
+    x: Numbers, counts: Numbers, ends: tuple[float, float], room: Sequence[float] = (0.0, 0.0)
+) -> list[Scale]:
     """Returns the scales on which values could be modelled, the simplest first.
 
     x, counts: Distinct values, ascending, and how often each occurs.
-    low, high: The ends of what must have a place on the scale: all values, and the cells around
-        them.
+    ends: Of what must have a place on the scale: all values, and the cells around them.
+    room: How far beyond each end a logarithm must start at least, unless it starts at 0.
 
     A logarithm starts at 0 if all values lie above it, or as far beyond the extreme value as one
     in a hundred lies inside; its mirror image serves columns skewed to the left. Values of both
     signs and of many magnitudes have an inverse hyperbolic sine with a finer unit besides.
     """
+    low, high = ends
     q = quantiles(x, counts, np.array([0.05, 0.5, 0.95]))
     middle, sign = float(q[1]), 1 if q[2] / 2 - q[1] / 2 >= q[1] / 2 - q[0] / 2 else -1
     offsets = [0.0] if (low if sign > 0 else -high) > 0 else []
     edge = _beyond(x, counts, sign)
     if edge > 0:
-        offsets.append(low - edge if sign > 0 else high + edge)
-    ends = np.array([low, high])
-    possible = [o for o in offsets if math.isfinite(o) and _holds(Log(o, sign, 0.0, 1.0), ends)]
+        offsets.append(low - max(edge, room[0]) if sign > 0 else high + max(edge, room[1]))
+    both = np.array(ends)
+    possible = [o for o in offsets if math.isfinite(o) and _holds(Log(o, sign, 0.0, 1.0), both)]
     found: list[Scale] = [Linear(middle, spread(x, counts))]
     found += [_log(x, counts, offset, sign) for offset in possible]
     found.append(Asinh(middle, spread(x, counts), 1.0))
@@ -227,7 +233,7 @@ def fitted(x: Numbers, counts: Numbers, low: float, high: float) -> list[Scale]:
     if low > 0 and high < 1:
         t = Logit(0.0, 1.0).to(x)
         found.append(Logit(float(quantiles(t, counts, np.array([0.5]))[0]), spread(t, counts)))
-    return [scale for scale in found if _holds(scale, ends)]
+    return [scale for scale in found if _holds(scale, both)]
 
 
 def _holds(scale: Scale, ends: Numbers) -> bool:

@@ -118,8 +118,10 @@ class Cells:
         found = np.empty(len(at))
         found[wide] = model.log_mass(a[wide], b[wide])
         a, b = a[~wide], b[~wide]
-        with np.errstate(divide="ignore"):  # a cell that floats cannot tell apart has no mass
-            found[~wide] = model.log_density((a + b) / 2) + np.log(b - a)
+        # A cell whose ends floats cannot tell apart has no mass, however dense it is there.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mass = model.log_density((a + b) / 2) + np.log(b - a)
+        found[~wide] = np.where(b > a, mass, -np.inf)
         return found
 
 

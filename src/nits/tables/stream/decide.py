@@ -24,7 +24,7 @@ from nits.tables.evidence.grids import Grid
 from nits.tables.evidence.records import Record
 from nits.tables.evidence.samples import Sample
 from nits.tables.idle import Idle
-from nits.tables.schema import Kinds, Schema, Supports, by_name, wanted_kinds
+from nits.tables.schema import Kinds, Schema, Supports, among, by_name, wanted_kinds
 from nits.tables.stream import scan
 from nits.tables.stream.scan import Scanned
 from nits.tables.stream.tallies import MOST_VALUES, Tally, Words
@@ -54,7 +54,7 @@ def infer(
         for name in tallies
         if name not in idle.columns
     ]
-    return Schema(columns, frame.form), idle
+    return Schema([among(column, len(columns)) for column in columns], frame.form), idle
 
 
 def _refuse_infinite(scanned: Scanned) -> None:
@@ -74,7 +74,7 @@ def _facts(tally: Tally | Words, reason: str = "") -> Facts:
         like.dtype,
         tally.rows,
         tally.holes,
-        reason,
+        reason=reason,
         levels=like.levels,
         ordered=like.ordered,
     )

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from nits.model.blocks import groups
-from nits.tables import orders, preparing, zones
+from nits.tables import blurred_training, orders, preparing, resume, zones
 from nits.tables.schema import Schema
 from nits.tables.stream import decide, scan
 from nits.tables.stream.source import Source, opened
@@ -78,7 +78,7 @@ def fit(estimator: NITSDensity, table: Any, weight: Any) -> None:
 
 def learn(estimator: NITSDensity, source: Source) -> None:
     """Learns the density of a table that was opened."""
-    seed = estimator._seed()
+    seed = resume.chosen(estimator)
     alone = 1 if estimator.max_steps is not None else MEMBERS
     number = estimator.members or alone
     cuts = held_out(len(source), number, estimator.validation_fraction, seed)
@@ -107,8 +107,10 @@ def learn(estimator: NITSDensity, source: Source) -> None:
     places = torch.from_numpy(scanned.places)
     pieces = Coded(source, estimator.schema_, estimator.context_schema_)
     rows = Streamed(pieces, kept, places, torch.from_numpy(scanned.even))
+    estimator.orders_ = [None]
+    blur = blurred_training.prepared(estimator, frame, given, None, plan)
     del frame, scanned
-    estimator._learn(rows, Units(units, places.numpy()), plan, seed)
+    estimator._learn(rows, Units(units, places.numpy()), blur, plan, seed)
 
 
 def _refuse(estimator: NITSDensity, weight: Any) -> None:

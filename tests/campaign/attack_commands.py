@@ -23,6 +23,7 @@ import torch
 from pyarrow import csv, parquet
 
 import nits
+from campaign.steps import Failure
 from mixed_table import mixed
 
 ROWS, DRAWN, SECONDS = 120, 100_000, 300
@@ -73,8 +74,8 @@ def _run(place: Path, argv: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def signalled(seed: int) -> str | None:
-    """Ends a command by a signal, and runs it again; returns what went wrong."""
+def signalled(seed: int) -> str:
+    """Ends a command by a signal, and runs it again; returns "passed" or raises Failure."""
     chance = random.Random(seed)
     verb, number = chance.choice(sorted(VERBS)), chance.choice(SIGNALS)
     with tempfile.TemporaryDirectory() as name:
@@ -85,11 +86,13 @@ def signalled(seed: int) -> str | None:
             done = _run(place, VERBS[verb])
             wrong = _complaint(done.stderr) or (done.stderr if done.returncode else None)
             wrong = wrong or _different(place, verb) or _left(place)
-        return wrong and f"{verb}, {number.name}: {wrong}"
+    if wrong is not None:
+        raise Failure(f"{verb}, {number.name}: {wrong}")
+    return "passed"
 
 
-def starved(seed: int) -> str | None:
-    """Runs a command that may write only so many bytes to a file; returns what went wrong."""
+def starved(seed: int) -> str:
+    """Runs a command that may write only so many bytes to a file; raises Failure."""
     chance = random.Random(seed)
     verb = chance.choice(sorted(VERBS))
     most = int(10 ** chance.uniform(0, 6.5))
@@ -108,7 +111,9 @@ def starved(seed: int) -> str | None:
             wrong = wrong or f"no error of one line, but {done.stderr!r}"
         if not done.returncode:
             wrong = wrong or _different(place, verb)
-        return wrong and f"{verb}, {most} bytes: {wrong}"
+    if wrong is not None:
+        raise Failure(f"{verb}, {most} bytes: {wrong}")
+    return "refused" if done.returncode else "passed"
 
 
 def _limit(most: int) -> None:
