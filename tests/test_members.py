@@ -134,6 +134,7 @@ def test_networks_of_all_styles_share_a_fold(trained: Trained, table: Any) -> No
     assert not set(folds[0].tolist()) & set(folds[1].tolist())
     for task in tasks:
         assert torch.equal(task.held_out, folds[task.fold])
+        assert isinstance(task.fitted, torch.Tensor)
         assert sorted([*task.fitted.tolist(), *task.held_out.tolist()]) == list(range(len(table)))
     assert len({task.seed for task in tasks if task.recipe}) == 6
 
