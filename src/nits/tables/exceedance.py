@@ -46,9 +46,24 @@ def calibrated(schema: Schema, density: Density, rows: Rows) -> Schema:
     return Schema([_adjusted(column, *each) for column, each in pairs], schema.form)
 
 
+def changes(before: Schema, after: Schema, numbers: Numbers) -> Numbers:
+    """Returns by how much the log-densities of rows are raised, shape (N,).
+
+    numbers: Of rows between the ends, shape (N, D).
+    """
+    found = np.zeros(len(numbers))
+    for old, new, column in zip(before.columns, after.columns, numbers.T, strict=True):
+        if isinstance(old, Numeric) and isinstance(new, Numeric):
+            found += new.log_kept(column) - old.log_kept(column)
+    return found
+
+
 def _masses(schema: Schema, density: Density, rows: Rows) -> Numbers:
     """Returns the mean masses of the lower and the upper outermost values, shape (D, 2)."""
-    index = torch.linspace(0, len(rows) - 1, min(len(rows), LOOKED_AT)).round().long().unique()
+    if rows.places is not None:  # of a table in pieces some rows are there
+        index = rows.spread(LOOKED_AT)
+    else:
+        index = torch.linspace(0, len(rows) - 1, min(len(rows), LOOKED_AT)).round().long().unique()
     found, total = np.zeros((len(schema.columns), 2)), 0.0
     for some in slices(len(index), rows_at_once(density)):
         batch = rows.take(index[some], density.like)

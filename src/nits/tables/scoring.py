@@ -48,11 +48,11 @@ def _terms(
         for some in slices(len(x), SCORED_AT_ONCE):
             context = estimator._context(given[some])
             parts.append(model.log_prob_per_column(x[some], context))
-        beyond = _beyond(estimator, model, coded, given)
+        beyond = log_beyond(estimator, model, coded, given)
     return coded.units(torch.cat(parts).double().numpy(), beyond)
 
 
-def _beyond(
+def log_beyond(
     estimator: NITSDensity, model: Density, coded: Encoded, given: torch.Tensor
 ) -> NDArray[np.float64]:
     """Returns the log-probability of lying beyond an end of entries that do, 0 for all others."""
