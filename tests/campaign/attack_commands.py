@@ -1,4 +1,4 @@
-"""Commands that a signal or a full disk ends, in fresh processes, at moments by a seed.
+"""Commands that a signal or a quota ends, in fresh processes, at moments by a seed.
 
 After a signal nothing half-written may lie under a final name, after the next run of the same
 command nothing else may be left, and a fit with a checkpoint must end with the bits of one that
@@ -24,11 +24,15 @@ from pyarrow import csv, parquet
 
 import nits
 from campaign.steps import Failure
+from campaign.zygote import Sent, zygote
 from mixed_table import mixed
 
-ROWS, DRAWN, SECONDS = 120, 100_000, 300
+ROWS, DRAWN, SECONDS = 120, 70_000, 600
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-FIT = ["--members", "4", "--max-steps", "40", "--quiet"]
+FIT = ["--members", "3", "--max-steps", "30", "--quiet"]
+
+FRESH = 10
+"""Of so many signals one goes to a process that began with nothing loaded; others are forked."""
 
 VERBS = {
     "fit": ["fit", "t.csv", "-o", "out.nits", *FIT, "--checkpoint", "kept"],
@@ -42,6 +46,8 @@ VERBS = {
 
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
+_usual: dict[str, float] = {}
+"""Seconds that commands take once everything is loaded, if they are left alone."""
 
 
 @cache
@@ -52,12 +58,15 @@ def folder() -> Path:
     table = mixed(ROWS)[["size", "count"]]
     table.to_csv(place / "t.csv", index=False)
     mixed(DRAWN)[["size", "count"]].to_csv(place / "many.csv", index=False)
-    _run(place, ["fit", "t.csv", "-o", "m.nits", "--max-steps", "5", "--quiet"])
+    made = zygote().run(place, ["fit", "t.csv", "-o", "m.nits", "--max-steps", "5", "--quiet"])
+    if made.code:
+        raise RuntimeError(made.err)
     for name, argv in VERBS.items():
         before = set(place.iterdir())
-        done = _run(place, argv)
-        if done.returncode:
-            raise RuntimeError(f"{name}: {done.stderr}")
+        done = zygote().run(place, argv)
+        _usual[name] = done.seconds
+        if done.code:
+            raise RuntimeError(f"{name}: {done.err}")
         (place / name).mkdir()
         for path in set(place.iterdir()) - before - {place / name}:
             path.rename(place / name / path.name)
@@ -68,23 +77,21 @@ def _command(argv: list[str]) -> list[str]:
     return [sys.executable, "-m", "nits", *argv]
 
 
-def _run(place: Path, argv: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        _command(argv), cwd=place, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-
-
 def signalled(seed: int) -> str:
     """Ends a command by a signal, and runs it again; returns "passed" or raises Failure."""
     chance = random.Random(seed)
     verb, number = chance.choice(sorted(VERBS)), chance.choice(SIGNALS)
     with tempfile.TemporaryDirectory() as name:
         place, old = _copy(Path(name), verb, chance)
-        error = _interrupted(place, VERBS[verb], number, chance.expovariate(0.5))
+        after = chance.uniform(0, 1.05) * _usual[verb]
+        if seed % FRESH == 0:
+            error = _ended(place, VERBS[verb], number, after)
+        else:
+            error = zygote().run(place, VERBS[verb], sent=Sent(number, after)).err
         wrong = _torn(place, verb, old) or _complaint(error)
         if wrong is None:
-            done = _run(place, VERBS[verb])
-            wrong = _complaint(done.stderr) or (done.stderr if done.returncode else None)
+            done = zygote().run(place, VERBS[verb])
+            wrong = _complaint(done.err) or (f"{done.code}: {done.err}" if done.code else None)
             wrong = wrong or _different(place, verb) or _left(place)
     if wrong is not None:
         raise Failure(f"{verb}, {number.name}: {wrong}")
@@ -135,7 +142,7 @@ def _output(place: Path, verb: str) -> Path:
     return place / argv[argv.index("-o") + 1]
 
 
-def _interrupted(place: Path, argv: list[str], number: signal.Signals, delay: float) -> str:
+def _ended(place: Path, argv: list[str], number: signal.Signals, after: float) -> str:
     """Starts a command, sends a signal some time after torch is loaded, and returns its errors."""
     process = subprocess.Popen(
         _command(argv), cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -145,7 +152,7 @@ def _interrupted(place: Path, argv: list[str], number: signal.Signals, delay: fl
         if "libtorch" in maps.read_text():
             break
         time.sleep(0.02)
-    time.sleep(delay)
+    time.sleep(after)
     process.send_signal(number)
     return process.communicate(timeout=SECONDS)[1]
 

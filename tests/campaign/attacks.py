@@ -7,7 +7,9 @@ from campaign import (
     attack_commands,
     attack_disk,
     attack_files,
+    attack_kernels,
     attack_tables,
+    attack_together,
     attack_values,
     models,
 )
@@ -56,6 +58,18 @@ ATTACKS = {
         "each write of each command fails, from then on or once: disk full, read-only, quota",
         "inputs as they were, outputs whole or as they were, no model lost, one line",
         attack_disk.known,
+    ),
+    "kernels": Attack(
+        attack_kernels.run,
+        "kernels in the cache: cut short, changed, foreign, older, or for others to write",
+        "never loaded: built again, or the plain way with one notice",
+        attack_kernels.machine,
+    ),
+    "together": Attack(
+        attack_together.run,
+        "four threads and two processes that build, fit, score and draw at once",
+        "the same bits as one after the other",
+        attack_kernels.machine,
     ),
     "quota": Attack(
         attack_commands.starved,

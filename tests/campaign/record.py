@@ -68,3 +68,8 @@ class Tally:
         each = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
         cases = f"{self.attack}: {self.counts.total()} cases from {self.first} on"
         return f"{cases}, {each}; slowest {self.slowest:.1f} s"
+
+
+def write_figures(name: str, figures: dict[str, Any]) -> None:
+    """Writes figures with their circumstances to benchmarks/results."""
+    results.write_figures(name, figures)

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Sequence
 from functools import cache
@@ -20,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-SECONDS = 120
+SECONDS = 300
 """After which a command counts as hung."""
 
 SOURCE = Path(__file__).with_name("failing.c")
@@ -33,12 +34,21 @@ class Done(NamedTuple):
 
     code: Its exit code, negative if a signal ended it.
     writes: How many writes to its folder it tried.
+    seconds: How long it took.
     """
 
     code: int
     out: str
     err: str
     writes: int
+    seconds: float
+
+
+class Sent(NamedTuple):
+    """A signal, and the seconds after which it is sent."""
+
+    number: int
+    after: float
 
 
 class Fault(NamedTuple):
@@ -69,16 +79,19 @@ class Zygote:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
 
-    def run(self, cwd: Path, argv: Sequence[str], fault: Fault = NONE) -> Done:
+    def run(
+        self, cwd: Path, argv: Sequence[str], fault: Fault = NONE, sent: Sent | None = None
+    ) -> Done:
         """Runs a command in a folder, which may be the one that cannot be written to."""
         streams = [self.place / "out", self.place / "err"]
-        ask = {"cwd": str(cwd), "argv": list(argv), "fault": fault, "to": list(map(str, streams))}
+        ask = {"cwd": str(cwd), "argv": list(argv), "fault": fault, "sent": sent}
+        ask["to"] = [str(stream) for stream in streams]
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(json.dumps(ask), file=self.process.stdin, flush=True)
-        code, writes = json.loads(self.process.stdout.readline())
+        code, writes, seconds = json.loads(self.process.stdout.readline())
         out, err = (stream.read_text(errors="replace") for stream in streams)
-        return Done(code, out, err, writes)
+        return Done(code, out, err, writes, seconds)
 
     @property
     def rescue(self) -> Path:
@@ -101,8 +114,9 @@ def _compiled(target: Path) -> Path | None:
 
 
 def _serve() -> None:
-    """Forks for each line of standard input, and answers with the exit code and the writes."""
+    """Forks for each line of standard input; answers with exit code, writes and seconds."""
     _load()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # of a child that has not begun yet
     for line in sys.stdin:
         ask = json.loads(line)
         read, write = os.pipe()
@@ -110,10 +124,15 @@ def _serve() -> None:
             os.close(read)
             _work(ask, write)
         os.close(write)
+        start = time.monotonic()
+        if ask["sent"] is not None:
+            number, after = ask["sent"]
+            time.sleep(after)
+            os.kill(child, number)  # which is there, as nobody has waited for it
         with os.fdopen(read) as counted:
             writes = counted.read()
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        print(json.dumps([status, int(writes or -1)]), flush=True)
+        print(json.dumps([status, int(writes or -1), time.monotonic() - start]), flush=True)
 
 
 def _load() -> None:
@@ -128,12 +147,13 @@ def _work(ask: dict[str, Any], count: int) -> NoReturn:
     """Runs a command in this process, and ends it."""
     code = 70
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.alarm(SECONDS)
-        os.chdir(ask["cwd"])
         for stream, path in enumerate(ask["to"], 1):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.dup2(handle, stream)
+        signal.alarm(SECONDS)
+        os.chdir(ask["cwd"])
+        # From here on an interrupt is the command's; before, it ends the process.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         code = _main(ask)
     except BaseException:
         traceback.print_exc()

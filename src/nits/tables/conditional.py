@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nits.model.density import Density
 from nits.tables import means
 from nits.tables.bent import Bent
 from nits.tables.columns import plainly
@@ -27,6 +28,15 @@ LEVELS = 1000
 
 AT_ONCE = 2**18
 """Quantiles that are computed together."""
+
+
+WEIGHTS = 2**23
+"""PNN weights of conditional distributions that are held at once."""
+
+
+def rows_at_once(density: Density) -> int:
+    """Returns of how many rows the conditional distributions of all columns fit into memory."""
+    return max(8, min(512, WEIGHTS // max(1, density.weights_per_row)))
 
 
 @dataclass(frozen=True)

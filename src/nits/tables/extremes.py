@@ -67,8 +67,13 @@ class Extremes(NamedTuple):
         return found
 
 
-def extremes(columns: Sequence[Column], numbers: torch.Tensor) -> Extremes:
-    """Returns the extreme entries of real columns with tails; numbers have the shape (N, D)."""
+def extremes(
+    columns: Sequence[Column], numbers: torch.Tensor, places: torch.Tensor | None = None
+) -> Extremes:
+    """Returns the extreme entries of real columns with tails; numbers have the shape (N, D).
+
+    places: Where these rows are in the table, if they are not all of it.
+    """
     found = []
     for i, column in enumerate(columns):
         if not isinstance(column, Real):
@@ -90,8 +95,9 @@ def extremes(columns: Sequence[Column], numbers: torch.Tensor) -> Extremes:
                 longer = replace(law.given(), room=law.room + distance)
                 log_prob = float(longer.log_density(np.array(distance))) - math.log(end.left)
                 found.append((int(where[at[0]]), i, end, log_prob))
+    index = np.array([row for row, *_ in found], np.int64)
     return Extremes(
-        np.array([row for row, *_ in found], np.int64),
+        index if places is None else places.numpy()[index],
         np.array([place for _, place, *_ in found], np.int64),
         [end for _, _, end, _ in found],
         np.array([law for *_, law in found], float),

@@ -23,8 +23,9 @@ from nits.model.reading import Reading
 from nits.model.roles import Roles
 from nits.tables import networks, schema
 from nits.tables.blurred import OutlierNetwork
-from nits.tables.estimator import READ_BY, NITSDensity
+from nits.tables.estimator import NITSDensity
 from nits.tables.idle import Idle
+from nits.tables.preparing import READ_BY
 from nits.tables.schema import Schema
 from nits.tables.search import Trial
 from nits.weights.allowance import size
@@ -85,7 +86,7 @@ def description(estimator: Any) -> dict[str, Any]:
 def _by_name(estimator: Any) -> dict[str, Any]:
     """Returns the parameters that JSON can hold; columns in them by name."""
     found = dict(estimator.get_params())
-    del found["checkpoint"]  # a path of the machine that trained
+    del found["checkpoint"], found["engine"]  # of the machine that trained
     for key in ("kinds", "support"):
         if isinstance(found[key], Mapping):
             found[key] = schema.by_name(found[key], [*estimator.columns_])

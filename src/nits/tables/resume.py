@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from nits.tables.tasks import Learned, Task
 from nits.training import checkpoint as files
+from nits.training import ranks
 from nits.training.rows import Rows
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ ABOUT = "fit.safetensors"
 MINUTES = 1.0
 """From one checkpoint of a member to the next."""
 
-FREE = ("checkpoint", "random_state", "verbose")
+FREE = ("checkpoint", "engine", "random_state", "verbose")
 """Parameters that may differ from one run to the next; of `random_state` the seed counts."""
 
 
@@ -54,7 +55,8 @@ def chosen(estimator: NITSDensity) -> int:
     """Returns the seed of a fit: that of the checkpoint, if the user has named none."""
     named = estimator.random_state
     known = seed(estimator.checkpoint) if named is None else None
-    return int(check_random_state(named).randint(2**31 - 1)) if known is None else known
+    fresh = int(check_random_state(named).randint(2**31 - 1))
+    return ranks.current().agreed(fresh if known is None else known)
 
 
 def seed(checkpoint: str | Path | None) -> int | None:

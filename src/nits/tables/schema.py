@@ -183,7 +183,7 @@ def infer(
         they would be modelled, unless the user has named a kind.
     """
     names = list(frame.columns)
-    wanted, limits = _wanted(kinds, frame), by_name(support, names)
+    wanted, limits = wanted_kinds(kinds, frame), by_name(support, names)
     for ends in limits.values():
         checks.ends(*ends)
     idle = Idle.of(frame, [*wanted, *limits] if not isinstance(kinds, str) else [*limits])
@@ -194,10 +194,10 @@ def infer(
         for name, values in frame.columns.items()
         if name not in idle.columns
     ]
-    return Schema([_among(column, len(found)) for column in found], frame.form), idle
+    return Schema([among(column, len(found)) for column in found], frame.form), idle
 
 
-def _among(column: Column, columns: int) -> Column:
+def among(column: Column, columns: int) -> Column:
     """Returns a column that knows how many others the table has."""
     return replace(column, facts=replace(column.facts, columns=columns))
 
@@ -224,7 +224,7 @@ def by_name(given: Mapping[str | int, Any] | None, names: list[str]) -> dict[str
     return {names[orders.position(key, names)]: value for key, value in (given or {}).items()}
 
 
-def _wanted(kinds: Kinds, frame: Frame) -> dict[str, str]:
+def wanted_kinds(kinds: Kinds, frame: Frame) -> dict[str, str]:
     """Returns the kinds that the user wants, by name."""
     if isinstance(kinds, str):
         _refuse_kind("every column", kinds)

@@ -16,6 +16,7 @@ from nits.tables import networks
 from nits.tables.defaults import Plan, Style
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows, parted
+from nits.training.streamed import Besides, Streamed
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
@@ -60,7 +61,7 @@ class Task(NamedTuple):
     about: dict[str, Any]
     fold: int
     rows: Rows
-    fitted: torch.Tensor
+    fitted: torch.Tensor | Besides
     held_out: torch.Tensor
     recipe: Recipe | None
     max_steps: int | None
@@ -115,7 +116,7 @@ class Course(NamedTuple):
     rows: Rows
     plan: Plan
     seed: int
-    parts: list[tuple[torch.Tensor, torch.Tensor]]
+    parts: Sequence[tuple[torch.Tensor | Besides, torch.Tensor]]
     tried: int
 
     @classmethod
@@ -125,7 +126,11 @@ class Course(NamedTuple):
         tried = 1 if len(rows) * fraction >= TOLD_BY else 2
         left = max(plan.members - tried * styles, 0)
         number = tried + math.ceil(left / styles) if left else math.ceil(plan.members / styles)
-        parts = folds(len(rows), number, fraction, seed)
+        parts: Sequence[tuple[torch.Tensor | Besides, torch.Tensor]]
+        if isinstance(rows, Streamed):
+            parts = rows.folds(number, fraction, seed)
+        else:
+            parts = folds(len(rows), number, fraction, seed)
         return cls(estimator, rows, plan, seed, parts, tried)
 
     def first(self) -> list[Task]:

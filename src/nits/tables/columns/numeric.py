@@ -83,7 +83,7 @@ class Numeric(Column):
         log_prob = np.full(n, np.log(self.unseen))
         unseen = ~known | ~exact
         body = (side == BODY) & ~unseen
-        log_prob[body] = self._log_left(numbers[body])
+        log_prob[body] = self.log_kept(numbers[body])
         log_prob[body] += self.log_measure(plain[body], numbers[body])
         for which in (LOWER, UPPER):
             self._beyond(plain, which, side, unseen, log_prob)
@@ -96,7 +96,7 @@ class Numeric(Column):
         log_prob[out], side[out] = -np.inf, BODY
         return Coded(numbers, log_prob, ~body | out, unseen & ~out, side)
 
-    def _log_left(self, numbers: Numbers) -> Numbers:
+    def log_kept(self, numbers: Numbers) -> Numbers:
         """Returns what to add to the model's log-probability of numbers of known values."""
         ends, found = self.beyond, np.full(len(numbers), self.beyond.left)
         near = numbers.astype(np.float32)

@@ -92,19 +92,24 @@ def share(rows: int) -> float:
     return 1 / max(rows + 1, 4)
 
 
-def outermost(numbers: NDArray[np.float32], side: int) -> tuple[float, float]:
+def outermost(
+    numbers: NDArray[np.float32], side: int, counts: NDArray[np.int64] | None = None
+) -> tuple[float, float]:
     """Returns the innermost of the outermost half of √n numbers, and the share that they are.
 
     side: −1 for the least, 1 for the greatest. The median is never among them, and equal numbers
         are together, unless there is no other number.
+    counts: How often each number occurs; by default once.
     """
-    away = np.sort(side * numbers)[::-1]  # the outermost first
-    count = len(away)
+    order = np.argsort(side * numbers)[::-1]  # the outermost first
+    away = side * numbers[order]
+    upto = np.arange(1, len(away) + 1) if counts is None else np.cumsum(counts[order])
+    count = int(upto[-1])
     wanted = min(max(FEWEST_OUTERMOST, math.ceil(math.sqrt(count) / 2)), max(count // 2, 1))
-    edge = away[wanted - 1]
-    if edge <= away[count // 2]:
+    edge = away[np.searchsorted(upto, wanted)]
+    if edge <= away[np.searchsorted(upto, count // 2, side="right")]:
         edge = away[0]
-    return float(side * edge), float((away >= edge).mean())
+    return float(side * edge), float(upto[np.flatnonzero(away >= edge)[-1]] / count)
 
 
 def rate(distance: Numbers, counts: Numbers, step: float = 0.0) -> float:
