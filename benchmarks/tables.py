@@ -14,6 +14,7 @@ from pathlib import Path
 import ablation
 import results
 from answers_table import answers_tables
+from campaign_table import campaign_tables
 from markdown_table import minus, table, with_rows_outside
 from results import Record
 from speed_table import speed_tables
@@ -211,6 +212,7 @@ PLACES: dict[str, Callable[[Path], str]] = {
     "docs/speed.md": speed_tables,
     "docs/suite.md": suite_tables,
     "docs/roles.md": answers_tables,
+    "SECURITY.md": campaign_tables,
 }
 
 
