@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+DOCS_READY := $(VENV)/.docs
+AXE := build/web/node_modules/axe-core/package.json
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 BENCHMARKS := benchmarks/speed.py benchmarks/scaling.py benchmarks/costs.py
 PYTEST_ARGS ?=
@@ -13,19 +15,22 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow attack sanitize mutate lint bench rivals tables rescore docs clean
+.PHONY: help demo test slow test-web attack sanitize mutate lint bench rivals tables rescore docs clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## fit a density to the bundled household power data; picture and report in out/
 	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## run the tests, all but the slow ones
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not web" $(PYTEST_ARGS)
 
 slow: $(READY)  ## run the slow tests: full figures, compiled kernels, kill and resume
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(PYTEST_ARGS)
+
+test-web: $(READY) $(AXE)  ## run the tests of pages in Chromium: report, explorer, site
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile -m web $(PYTEST_ARGS)
 
 attack: $(READY)  ## an hour of hostile tables, values, files and signals; MINUTES=5 for less
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m campaign --minutes $(or $(MINUTES),60)
@@ -59,8 +64,10 @@ tables: $(READY)  ## write the tables of results in README.md, benchmarks/README
 rescore: $(READY)  ## reproduce the headline figures from their weights; needs NITS_DATA
 	$(BIN)/python benchmarks/rescore.py
 
-docs: $(READY)  ## check that every link in the Markdown files leads somewhere
+docs: $(DOCS_READY)  ## build the site in build/site, tutorials run; a warning or a broken link is an error
 	$(BIN)/python docs/check_links.py
+	$(ONE_THREAD) $(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet -j 2 docs build/site
+	$(BIN)/python docs/check_site.py build/site
 
 clean:  ## remove outputs and caches; the virtual environment stays
 	rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache
@@ -72,4 +79,13 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) hatchling editables
 	$(PIP) --no-build-isolation -e '.[plot,dev]'
+	@touch $@
+
+# Judges pages for screen readers and keyboards; half a megabyte, so it is not in the repository.
+$(AXE):
+	@mkdir -p build/web
+	npm install --prefix build/web --silent --no-audit --no-fund axe-core@4.11.0
+
+$(DOCS_READY): $(READY)
+	$(PIP) --no-build-isolation -e '.[docs]'
 	@touch $@

@@ -12,6 +12,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from hostile_checks import tail_masses
 from mixed_table import small
 from nits import NITS, NITSDensity
 from nits.heads import Categorical, Continuous, Inflated, Integer
@@ -133,7 +134,7 @@ def test_ordered_values_are_one_in_all() -> None:
     model = fitted(values, kinds={"a": "ordered"})
     column = the(model)
     assert type(column) is Ordered
-    tails = sum(column.beyond)
+    tails = sum(tail_masses(model))
     assert probability(model, list(column.listed)).sum() + tails + column.unseen == pytest.approx(1)
 
 
@@ -357,14 +358,15 @@ BEYOND: dict[str, Any] = {
 def test_what_is_drawn_beyond_an_end_lies_there_and_can_be_scored(name: str) -> None:
     model = fitted(BEYOND[name])
     column, u = the(model), draws().random(500)
-    assert any(column.beyond)
-    for side, share in zip((LOWER, UPPER), column.beyond, strict=True):
-        if share:
+    assert any(column.beyond[:2])
+    for side, end in zip((LOWER, UPPER), column.beyond[:2], strict=True):
+        if end:
             drawn = column.drawn_beyond(side, u)
             coded = column.encode(Values(drawn, np.zeros(500, bool), column.dtype))
             assert coded.fixed.all()
-            end = np.float32(column.end(side))  # which later columns read
-            assert (coded.numbers.astype(np.float32) == end).all()
+            number = np.float32(column.end(side))  # which later columns read
+            assert (coded.numbers.astype(np.float32) == number).all()
+            assert (coded.side == side).all()
             assert not coded.unseen.any()
             assert np.isfinite(coded.log_prob).all()
     rows = model.sample(20_000, random_state=0)
@@ -373,7 +375,7 @@ def test_what_is_drawn_beyond_an_end_lies_there_and_can_be_scored(name: str) -> 
     assert np.isfinite(model.score_samples(rows)).all()
     values = pandas.Series(BEYOND[name])
     outside = (rows["a"] < values.min()) | (rows["a"] > values.max())
-    assert 0 < outside.mean() < 2 * sum(column.beyond)
+    assert 0 < outside.mean() < 2 * sum(tail_masses(model))
 
 
 def test_times_and_durations_keep_type_and_zone() -> None:
@@ -467,3 +469,18 @@ def test_decimals_of_a_files_type_never_have_more_digits() -> None:
     drawn = small(max_steps=3).fit(table).sample(20_000, random_state=0)
     assert drawn.schema == table.schema
     assert max(drawn["price"].to_pylist()) <= Decimal("99.99")
+
+
+def test_a_new_category_is_as_likely_as_those_that_occurred_once() -> None:
+    many = draws().zipf(1.6, 3000)
+    words = [f"w{k}" for k in many]
+    table = pandas.DataFrame({"a": words, "b": draws().normal(size=len(words))})
+    model = NITSDensity(max_steps=2, random_state=0, kinds={"a": "categorical"}).fit(table)
+    counts = pandas.Series(words).value_counts()
+    share = float((counts == 1).sum()) / len(words)
+    later = {f"w{k}" for k in np.random.default_rng(1).zipf(1.6, 30_000)}
+    assert 0.02 < share < 0.3
+    assert later - set(words)
+    assert the(model).unseen == pytest.approx(share, rel=0.01)
+    plain = NITSDensity(max_steps=2, random_state=0).fit(table[["b"]])
+    assert the(plain).unseen == pytest.approx(1 / 3002)

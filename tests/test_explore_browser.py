@@ -1,23 +1,21 @@
 """The explorer in a real browser; skipped where there is no Chromium."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import numpy as np
 import pandas
 import pytest
 
+from browsers import chromium
 from mixed_table import mixed, small
+from served import served
 
-pytestmark = pytest.mark.slow
-
-BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
+pytestmark = pytest.mark.web
 
 
 def table() -> Any:
@@ -36,23 +34,14 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     model, rows = folder / "model.nits", folder / "table.csv"
     small().fit(table()).save(model)
     table().to_csv(rows, index=False)
-    command = [sys.executable, "-m", "nits", "explore", str(model), str(rows), "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 0
+    with served(folder, str(model), str(rows)) as server:
+        yield server.address
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if BROWSER is None:
-        pytest.skip("there is no Chromium")
-    with sync_api.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture

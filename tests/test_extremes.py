@@ -40,7 +40,7 @@ def test_an_extreme_value_counts_as_beyond_the_next(table: Any, model: NITSDensi
     assert isinstance(column, Real)
     ruler, rows = column.ruler, table["x"].sort_values()
     law, u = ruler.upper, ruler.scale.to(rows.to_numpy()[-2:])
-    expected = np.log(law.share * law.rate) - law.rate * (u[1] - u[0]) - column.log_left
+    expected = np.log(law.rate) - law.rate * (u[1] - u[0]) - np.log(column.beyond.upper.left)
     assert found.log_prob[at] == pytest.approx(expected, rel=1e-4)
 
 
@@ -66,7 +66,13 @@ def test_only_entries_that_were_held_out_change(table: Any, model: NITSDensity) 
     with torch.no_grad():
         inside = model.model_.log_prob_per_column(numbers[row : row + 1])[0].double().numpy()
     here = [k for k, r in enumerate(found.rows) if r == row]
-    change = sum(found.log_prob[k] - inside[found.columns[k]] for k in here)
+    laws = model.model_.conditionals(numbers[row : row + 1])
+    change = 0.0
+    for k in here:
+        i, end = int(found.columns[k]), found.ends[k]
+        low, high = laws[i].cdf(torch.tensor(end.outer).unsqueeze(1)).double().flatten().tolist()
+        beyond = np.log(end.slope * (high - low) + end.floor)
+        change += beyond + found.log_prob[k] - inside[i]
     assert 3 not in found.rows
     assert 5 not in found.rows
     np.testing.assert_allclose(after, [1.0, 2.0 + change, 3.0], rtol=1e-6)

@@ -1,6 +1,7 @@
 """Holes filled in, entries explained, and columns that tell of one another."""
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,34 @@ def test_surprise_has_no_unit(table: Any) -> None:
     scaled = rows * 1000.0
     a, b = (small(max_steps=2).fit(t).explain(t).surprise for t in (rows, scaled))
     np.testing.assert_allclose(a, b, atol=0.1)
+
+
+def test_dependence_given_the_rest_is_that_of_the_law() -> None:
+    """Against the sum over all cells of three columns of two values, whose law is known."""
+    rng = np.random.default_rng(0)
+    a = rng.random(600) < 0.5
+    b = rng.random(600) < np.where(a, 0.8, 0.2)
+    c = rng.random(600) < np.where(b, 0.7, 0.1)
+    names = np.array(["no", "yes"], object)
+    table = pandas.DataFrame({"a": names[1 * a], "b": names[1 * b], "c": names[1 * c]})
+    model = small(max_steps=400).fit(table)
+    cells = pandas.DataFrame(list(product(names, repeat=3)), columns=["a", "b", "c"])
+    p = np.exp(model.score_samples(cells)).reshape(2, 2, 2)
+    p /= p.sum()
+    found = model.dependence(2000, given_rest=True)
+    for i, j, k in ((1, 0, 2), (2, 1, 0), (2, 0, 1)):
+        rest = p.sum((i, j), keepdims=True)
+        told = np.log(p * rest / (p.sum(i, keepdims=True) * p.sum(j, keepdims=True)))
+        exact = float((p * told).sum())
+        assert abs(found.information[i, j] - exact) < 4 * found.error[i, j] + 1e-3
+    assert found.information[1, 0] > 0.07  # and not what b tells of c for a
+    assert found.information[2, 0] < 0.03
+    assert np.array_equal(found.information, found.information.T)
+
+
+def test_what_is_given_has_no_dependence(model: NITSDensity, table: Any) -> None:
+    found = model.given(sign=table["sign"].dropna().iloc[0]).dependence(16, given_rest=True)
+    assert not found.information[found.names.index("sign")].any()
 
 
 def test_dependence_is_that_of_the_columns(model: NITSDensity) -> None:

@@ -54,6 +54,45 @@ def test_leading_columns_are_exact(model: NITSDensity, rows: Any) -> None:
         assert many.proba("count")[k] == pytest.approx(list(single.proba("count").values()))
 
 
+def test_a_table_may_be_given(model: NITSDensity, rows: Any) -> None:
+    found = model.given(rows, city="Oslo")
+    assert found.sample(1, random_state=0)["city"].tolist() == ["Oslo"] * 4
+    assert np.array_equal(found.mean("rain"), model.given_rows(rows, {"city": "Oslo"}).mean("rain"))
+
+
+def test_distribution_functions(model: NITSDensity, rows: Any) -> None:
+    found = model.given(rows).cdf("rain", 2.0)
+    for k, row in enumerate(rows.to_dict("records")):
+        single = model.given(row).cdf("rain", 2.0)
+        error = math.hypot(single.error, found.error[k])
+        assert abs(single.estimate - found.estimate[k]) < 5 * error + 1e-4
+
+
+def test_densities_of_other_columns(model: NITSDensity, rows: Any) -> None:
+    other = mixed(300).dropna()[["rain", "count"]][:4].reset_index(drop=True)
+    found = model.given(rows).log_prob(other)
+    assert np.isfinite(found.ess).all()  # columns before the given ones are drawn
+    for k, row in enumerate(rows.to_dict("records")):
+        single = model.given(row).marginal(["rain", "count"]).log_prob(other[k : k + 1])
+        error = math.hypot(single.error[0], found.error[k])
+        assert abs(single[0] - found[k]) < 5 * error + 1e-3
+    with pytest.raises(ValueError, match="a row for each of the 4 that are given, but has 3"):
+        model.given(rows).log_prob(other[:3])
+    with pytest.raises(ValueError, match="column 'size' is given by the table"):
+        model.given(rows).log_prob(rows)
+
+
+def test_a_category_given_all_else_is_exact(model: NITSDensity) -> None:
+    """By Bayes' rule from the joint density of the row with each category."""
+    whole = mixed(300).dropna()[:3].reset_index(drop=True)
+    found = model.given(whole.drop(columns="city")).proba("city")
+    assert np.isinf(found.ess).all()
+    levels = list(model.given().proba("city"))
+    each = np.stack([model.given().log_prob(whole.assign(city=level)) for level in levels], 1)
+    joint = np.exp(each - each.max(1, keepdims=True))
+    np.testing.assert_allclose(found, joint / joint.sum(1, keepdims=True), rtol=1e-4)
+
+
 def test_rows_are_drawn_for_each(model: NITSDensity, rows: Any) -> None:
     drawn = model.given_rows(rows, {"city": "Oslo"}).sample(3, random_state=0)
     assert list(drawn.columns) == list(mixed(10).columns)

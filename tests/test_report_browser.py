@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
 
+from browsers import chromium
 from report_tables import fitted, hostile
 
-pytestmark = pytest.mark.slow
-
-BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
+pytestmark = pytest.mark.web
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +20,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if BROWSER is None:
-        pytest.skip("there is no Chromium")
-    with sync_api.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 def opened(browser: Any, place: Path, width: int, scheme: str) -> tuple[Any, list[str]]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+import torch
 from scipy import stats
 
 import nits
@@ -16,6 +17,7 @@ from nits.report import calibration, copies, dependence, detection, likelihood, 
 from nits.report.gaussian import Gaussian
 from nits.report.subject import CannotSay, Subject
 from nits.tables import schema, zones
+from nits.tables.conditional import Conditional
 from nits.tables.estimator import NITSDensity
 from report_tables import beside, fitted
 
@@ -58,11 +60,13 @@ def test_values_beyond_the_ends_have_the_tails_probability(model: NITSDensity) -
     table = mixed(4)
     ends = mixed(ROWS)["size"].agg(["min", "max"])
     table["size"] = [ends["min"] - 1, ends["max"] + 1, 50.0, 50.0]
-    u = calibration.transforms(model, model.schema_.encode(zones.read(table)), None, 0)
-    column = model.schema_.columns[0]
-    lower, upper = column.beyond
+    coded = model.schema_.encode(zones.read(table))
+    u = calibration.transforms(model, coded, None, 0)
+    laws = model.model_.conditionals(torch.from_numpy(coded.numbers))
+    bent = Conditional(model.schema_.columns[0], laws[0]).bent()
+    lower, upper, holes = bent.lower[0], bent.upper[1], bent.at[0, 0]
     assert lower > 0 < upper
-    assert 0 < u[0, 0] < lower * 1.01
+    assert holes * 0.99 < u[0, 0] < holes + lower * 1.01
     assert 1 - upper * 1.01 < u[1, 0] < 1
     assert 0.05 < u[2, 0] < 0.95
 

@@ -99,9 +99,9 @@ def column(values: Any, **options: Any) -> Column:
     return found.columns[0]
 
 
-def never(n: int, columns: int) -> NDArray[np.float32]:
-    """The ends of rows of which no entry lies beyond the training values."""
-    return np.full((n, columns), np.nan, np.float32)
+def never(n: int, columns: int) -> NDArray[np.float64]:
+    """The tails of rows of which no entry lies beyond the training values."""
+    return np.full((n, columns), np.nan)
 
 
 def decoded(schema: Schema, numbers: NDArray[np.float32]) -> dict[str, Values]:
@@ -184,14 +184,22 @@ def test_densities_are_in_the_tables_units(schema: Schema) -> None:
     """Per unit on linear scales, per second for times; probabilities have no unit."""
     coded = schema.encode(frames.read(COLUMNS))
     log_prob = dict(zip(schema.names, coded.log_prob.T, strict=True))
-    left = {column.name: column.log_left for column in schema.columns}
+    left = {c.name: c.log_left + math.log(c.beyond.left) for c in schema.columns}
+    for name, column in zip(schema.names, schema.columns, strict=True):
+        for end in column.beyond[:2]:  # the outermost values have less
+            outer = coded.numbers[:, schema.names.index(name)]
+            at = (
+                (outer > np.float32(end.outer[0])) & (outer <= np.float32(end.outer[1])) & bool(end)
+            )
+            log_prob[name] = log_prob[name] + at * math.log(column.beyond.left / end.left)
     scale: dict[str, Any] = {c.name: c.ruler.scale for c in schema.columns if isinstance(c, Real)}
     for name in ("height", "rain"):
-        density = log_prob[name] != left[name]
+        density = ~np.isclose(log_prob[name], left[name], atol=1e-12)
         assert np.allclose(log_prob[name][density], left[name] - math.log(scale[name].width))
-    assert np.array_equal(log_prob["rain"] == left["rain"], COLUMNS["rain"] == 0)
+    probable = np.isclose(log_prob["rain"], left["rain"], atol=1e-12)
+    assert np.array_equal(probable, COLUMNS["rain"] == 0)
     for name in ("city", "carat", "day", "wait", "code", "large", "holed count"):
-        assert (log_prob[name] == left[name]).all(), name
+        assert np.allclose(log_prob[name], left[name], atol=1e-12), name
     log, seconds = scale["income"], scale["seen"].width / 1e9
     slope = 1 / (log.width * (COLUMNS["income"] - log.offset))
     np.testing.assert_allclose(log_prob["income"], left["income"] + np.log(slope))
@@ -203,7 +211,8 @@ def test_a_hole_has_a_probability_and_not_a_density(schema: Schema) -> None:
     coded = schema.encode(frame)
     for i, one in enumerate(schema.columns):
         missing = frame.columns[one.name].missing
-        assert (coded.log_prob[missing, i] == one.log_left).all()
+        left = one.log_left + math.log(one.beyond.left)
+        assert np.allclose(coded.log_prob[missing, i], left)
         assert len(np.unique(coded.numbers[missing, i])) == one.optional
         low, high = one.within
         inside = (coded.numbers[:, i] > low) & (coded.numbers[:, i] <= high)

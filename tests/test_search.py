@@ -14,6 +14,7 @@ import nits
 from mixed_table import mixed, small
 from nits.model.mixture import Mixture
 from nits.tables import orders, search, stacking, told
+from nits.tables.defaults import plan
 from nits.tables.search import Search, Trial, chosen, rounds
 from nits.tables.tasks import Task, minutes_of
 from nits.training.progress import Reporter
@@ -148,10 +149,13 @@ def test_trials_have_a_tenth_of_the_minutes(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_trials_leave_minutes_to_the_members() -> None:
     model = small(order="search", max_steps=None, max_minutes=0.1)
+    one, several = (plan(100, 3)._replace(members=count) for count in (1, 4))
     model.order_trials_ = []
-    assert minutes_of(model) == 0.1
+    assert minutes_of(model, one) == 0.1
+    assert minutes_of(model, several) == pytest.approx(0.09)  # the rest is for outlier scores
     model.order_trials_ = [trial("greedy", 0.0)]
-    assert minutes_of(model) == pytest.approx(0.09)
+    assert minutes_of(model, one) == pytest.approx(0.09)
+    assert minutes_of(model, several) == pytest.approx(0.08)
 
 
 def test_members_of_several_orders_mix_exactly(several: Any) -> None:

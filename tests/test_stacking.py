@@ -162,3 +162,17 @@ def test_a_sort_must_add_so_much_to_each_row() -> None:
     gain = float(np.log((1 + np.exp(-1.0)) / 2) + 0.5)
     assert (stacking.weights(scores, worth_per_row=0.9 * gain) > 0).all()
     assert sorted(stacking.weights(scores, worth_per_row=1.1 * gain)) == [0.0, 1.0]
+
+
+def test_of_two_sorts_that_do_as_well_the_simple_one_stays() -> None:
+    scores = np.repeat(normals(100, [0.5, 3.0])[:, :1], 2, axis=1)
+    for simple in ([True, False], [False, True]):
+        np.testing.assert_array_equal(stacking.weights(scores, simple=simple), simple)
+
+
+def test_the_last_sort_that_is_not_simple_must_add_two_nats_only() -> None:
+    """A nat for each hundredth row is less than asked of one network beside another."""
+    scores = np.zeros((400, 3))
+    scores[::100, 1:] = 3.0
+    kept = stacking.weights(scores, worth_per_row=0.05, simple=[True, False, False]) > 0
+    assert kept[1:].sum() == 1

@@ -2,11 +2,15 @@
 
 import json
 import math
+from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from numpy.typing import NDArray
 
+from nits import NITSDensity
+from nits.tables.columns.beyond import EVEN
 from nits.tables.evidence import limits, tails
 from nits.tables.evidence.limits import Limits
 from nits.tables.evidence.records import Record
@@ -92,3 +96,60 @@ def test_types_have_limits() -> None:
 def test_limits_of_the_largest_and_the_smallest_floats() -> None:
     assert found(1.7e308 * rng.uniform(-1, 1, N)) == FREE
     assert found(1e-300 * rng.exponential(size=N)) == (0, math.inf)
+
+
+# What lies beyond, given the columns before.
+
+
+def chain(n: int) -> Any:
+    """Two columns, the second of which follows the first."""
+    x = np.random.default_rng(0).normal(size=n)
+    return pandas.DataFrame({"x": x, "y": x + 0.1 * np.random.default_rng(1).normal(size=n)})
+
+
+@pytest.fixture(scope="module")
+def following() -> NITSDensity:
+    return NITSDensity(max_steps=300, random_state=0).fit(chain(400))
+
+
+def test_values_expected_near_an_end_lie_beyond_it_more_often(following: NITSDensity) -> None:
+    most = chain(400)["y"].max()
+    shares = [following.given(x=x).probability({"y": (most, None)}).estimate for x in (-1.0, most)]
+    even = EVEN / 401
+    assert even * 0.99 < shares[0] < even * 1.5
+    assert shares[1] > 20 * even
+
+
+def test_as_many_rows_lie_beyond_as_of_next_rows(following: NITSDensity) -> None:
+    rows, drawn = chain(400), following.sample(200_000, random_state=0)
+    for name in rows:
+        for beyond in (drawn[name] < rows[name].min(), drawn[name] > rows[name].max()):
+            assert beyond.mean() * 401 == pytest.approx(1, abs=0.35)
+
+
+def test_scores_and_samples_agree_beyond_an_end(following: NITSDensity) -> None:
+    """The mass beyond an end is the mean of exp(score) over draws from another density there."""
+    rows = chain(400)
+    drawn = following.sample(200_000, random_state=1)
+    most, x = rows["y"].max(), drawn["x"].to_numpy()
+    grid = most + (np.arange(400) + 0.5) / 400 * 20
+    near = np.quantile(x, (np.arange(60) + 0.5) / 60)
+    table = pandas.DataFrame({"x": np.repeat(near, 400), "y": np.tile(grid, 60)})
+    given_x = np.exp(following.score_samples(table, per_column=True)[:, 1])
+    mass = (given_x.reshape(60, 400).sum(1) * 20 / 400).mean()
+    assert mass == pytest.approx((drawn["y"] > most).mean(), rel=0.25)
+
+
+def test_a_value_far_from_what_is_expected_is_not_impossible(following: NITSDensity) -> None:
+    rows = chain(400)
+    far = pandas.DataFrame({"x": [-2.0], "y": [rows["y"].max() + 0.5]})
+    assert following.score_samples(far)[0] > -25
+
+
+def test_outermost_numbers_of_small_and_of_tied_columns() -> None:
+    assert tails.outermost(np.arange(100, dtype=np.float32), 1) == (95.0, 0.05)
+    assert tails.outermost(np.arange(100, dtype=np.float32), -1) == (4.0, 0.05)
+    edge, part = tails.outermost(np.array([0, 0, 0, 1], np.float32), 1)
+    assert (edge, part) == (1.0, 0.25)
+    edge, part = tails.outermost(np.repeat([0.0, 1.0], 50).astype(np.float32), -1)
+    assert (edge, part) == (0.0, 0.5)

@@ -30,7 +30,14 @@ def save(model: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Any:
-    """Reads a model that was saved; executes nothing."""
+    """Reads a model that was saved; executes nothing.
+
+    >>> import nits, tempfile, pathlib
+    >>> place = pathlib.Path(tempfile.mkdtemp()) / "model.nits"
+    >>> nits.save(nits.NITS.independent(2), place)
+    >>> nits.load(place).columns
+    2
+    """
     path = Path(path)
     tensors, about = storage.read(path)
     try:

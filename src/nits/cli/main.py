@@ -39,6 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         print(f"error: {_one_line(error)}", file=sys.stderr)
+    except RuntimeError as error:
+        if type(error).__name__ != "RankLost":  # known by its name: torch is slow to import
+            raise
+        print(f"error: {_one_line(error)}", file=sys.stderr)
     return 2
 
 

@@ -43,7 +43,8 @@ def _version() -> str:
 def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "table",
-        help=".csv, .csv.gz or .parquet, - for CSV on standard input, or a folder of PNG or JPEG",
+        help=".csv, .csv.gz or .parquet, - for CSV on standard input, or a folder of PNG or JPEG; "
+        "or a folder, a pattern such as 'folder/*.parquet' or an address of tables beyond memory",
     )
     verb.add_argument(
         "-o", "--output", required=True, help="file for the model, such as model.nits"
@@ -69,6 +70,11 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--answers", choices=["any"], help="learn to answer with any columns given, too"
     )
+    verb.add_argument(
+        "--outliers",
+        action=argparse.BooleanOptionalAction,
+        help="learn to score outliers, too; by default with several members",
+    )
     verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
         "--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH"
@@ -90,6 +96,7 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--resume", action="store_true", help="go on from --checkpoint, which must exist"
     )
+    _engine(verb)
     images = verb.add_argument_group("for a folder of images")
     images.add_argument("--size", help="tiny, small, paper-bsds300 or paper-cifar10")
     images.add_argument(
@@ -102,13 +109,18 @@ def _fit(verb: argparse.ArgumentParser) -> None:
 
 def _score(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
-    verb.add_argument("table")
+    verb.add_argument("table", help="as of nits fit, also a folder, a pattern or an address")
     verb.add_argument(
-        "-o", "--output", default="-", help="file for the scores; by default CSV on standard output"
+        "-o",
+        "--output",
+        default="-",
+        help="file for the scores, or with a slash at its end a folder like that of the tables; by "
+        "default CSV on standard output",
     )
     verb.add_argument(
         "--per-column", action="store_true", help="write each column's log-density, too"
     )
+    _engine(verb)
     _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
 
@@ -137,12 +149,31 @@ def _outliers(verb: argparse.ArgumentParser) -> None:
 def _sample(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
     verb.add_argument("-n", "--rows", type=_count, required=True)
-    verb.add_argument("-o", "--output", default="-")
+    verb.add_argument(
+        "-o", "--output", default="-", help="file, or with a slash at its end a folder of Parquet"
+    )
+    verb.add_argument(
+        "--partition-by",
+        type=_names,
+        default=[],
+        help="columns that tell the folders inside that folder, such as year,month",
+    )
     _given(verb)
     verb.add_argument("--complete", action="store_true", help="draw no missing values")
     verb.add_argument("--seed", type=int)
+    _engine(verb)
     _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
+
+
+def _engine(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--engine",
+        choices=["local", "ray"],
+        help="where independent work runs: on the cores of this machine, or on a Ray cluster, that "
+        "of RAY_ADDRESS or one of this machine",
+    )
+    verb.add_argument("--workers", type=_count, help="pieces of such work at a time")
 
 
 def _safe_csv(verb: argparse.ArgumentParser) -> None:

@@ -31,7 +31,12 @@ LOADERS: dict[str, Loader] = {
 
 
 def names() -> tuple[str, ...]:
-    """Returns the names that `load` knows."""
+    """Returns the names that `load` knows.
+
+    >>> import nits
+    >>> "power" in nits.datasets.names()
+    True
+    """
     return tuple(LOADERS)
 
 

@@ -28,6 +28,11 @@ class Images:
 
     train, validation, test: uint8, shape (N, C, H, W), read-only.
     train_labels, validation_labels, test_labels: int64, shape (N,), read-only; None without labels.
+
+    >>> import nits, numpy
+    >>> grey = numpy.zeros((4, 1, 8, 8), numpy.uint8)
+    >>> nits.datasets.Images("mine", grey, grey, grey).train_labels is None
+    True
     """
 
     name: str

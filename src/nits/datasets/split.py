@@ -18,6 +18,11 @@ class Split:
     train, validation, test: float32, shape (N, D); from the cache they are memory-mapped and
         read-only.
     columns: The D names.
+
+    >>> import nits, numpy
+    >>> part = numpy.zeros((10, 2), numpy.float32)
+    >>> nits.datasets.Split("mine", part, part, part, ("a", "b")).train.shape
+    (10, 2)
     """
 
     name: str

@@ -11,16 +11,15 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import parent_process
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import torch
 
 from nits.engines import packing, pool, shared
 from nits.engines.board import DONE, RUNNING, WAITING, Board, Line, Notices, add_notice
+from nits.engines.engine import Engine, Result, Task, checked
+from nits.training import ranks
 from nits.training.progress import INTERRUPTED, Bar, Reporter, Silent
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 POLL_SECONDS = 0.5
 """How often the bar is drawn while other processes work."""
@@ -31,7 +30,7 @@ TASKS, BOARD, NOTICES, WARNINGS = "tasks", "board", "notices", "warnings"
 NO_PROCESSES = "other processes cannot be had, so this one does the work, piece after piece."
 
 
-class Local:
+class Local(Engine):
     """Runs independent tasks on this machine's cores, one thread each.
 
     Results have the same bits wherever a task runs, here or in another process.
@@ -41,11 +40,14 @@ class Local:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        if workers is not None and workers < 1:
-            raise ValueError(
-                f"workers must be at least 1, but is {workers!r}; leave it out to use all CPUs."
-            )
-        self.workers = available() if workers is None else workers
+        self.workers = checked(workers) or available()
+
+    def __repr__(self) -> str:
+        return f"Local(workers={self.workers})"
+
+    def parallel(self) -> int:
+        """Returns how many tasks run at a time."""
+        return self.workers
 
     def run(
         self,
@@ -55,17 +57,7 @@ class Local:
         progress: bool = False,
         label: str = "training",
     ) -> list[Result | None]:
-        """Returns what the function makes of each task, in their order.
-
-        After Ctrl-C the reporters of running tasks raise KeyboardInterrupt, no other task begins,
-        and None stands for those without a result; a second Ctrl-C raises. An error of a task stops
-        the others and is raised.
-
-        function: Called with a task and a reporter. The task may be a copy, so what the function
-            learns it must return.
-        tasks: Anything that can be pickled. Arrays that several of them hold are not copied.
-        progress: Whether to show a bar, which `label` names.
-        """
+        """Returns what the function makes of each task, in their order; see `Engine.run`."""
         with Bar(label) if progress else Silent() as bar:
             run = _Run(function, tasks, bar)
             workers = min(self.workers, len(tasks))
@@ -77,8 +69,11 @@ class Local:
 
 
 def available() -> int:
-    """Returns the number of CPUs that this process may use: one, if it is one of a pool itself."""
-    if parent_process() is not None:
+    """Returns the number of CPUs that this process may use.
+
+    One, if it is one of a pool itself, or one of several that train a model together.
+    """
+    if parent_process() is not None or ranks.current().size > 1:
         return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

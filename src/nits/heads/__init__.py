@@ -39,7 +39,12 @@ __all__ = [
 
 
 def real_columns(heads: Sequence[Head] | int) -> tuple[Head, ...]:
-    """Returns the heads given, or as many continuous ones as a number says."""
+    """Returns the heads given, or as many continuous ones as a number says.
+
+    >>> import nits
+    >>> len(nits.heads.real_columns(3))
+    3
+    """
     if isinstance(heads, int):
         heads = [Continuous() for _ in range(heads)]
     if not heads or not all(isinstance(head, Head) for head in heads):

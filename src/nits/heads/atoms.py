@@ -28,6 +28,11 @@ class Atoms(Head):
         the weight model then reads the nearest end, and which atom it is.
     hidden: Widths of the PNN's hidden layers; the paper's by default, see `Continuous`.
     cycles: What the weight model reads of a value's place in cycles, such as the time of day.
+
+    >>> import nits, torch
+    >>> rain = nits.heads.Atoms(values=(0.0,), low=0.0)  # a dry day has a probability of its own
+    >>> bool((nits.NITS.independent([rain]).sample(200) == 0).any())
+    True
     """
 
     values: tuple[float, ...]

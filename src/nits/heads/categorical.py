@@ -15,7 +15,13 @@ from nits.pnn.initial import Line
 
 @dataclass(frozen=True)
 class Categorical(Head):
-    """A column with values 0 … levels − 1 that have no order; the network reads them one-hot."""
+    """A column with values 0 … levels − 1 that have no order; the network reads them one-hot.
+
+    >>> import nits, torch
+    >>> model = nits.NITS.independent([nits.heads.Categorical(3)])
+    >>> round(model.log_prob(torch.arange(3.0)[:, None]).exp().sum().item(), 5)
+    1.0
+    """
 
     levels: int
     optional: bool = False

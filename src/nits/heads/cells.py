@@ -21,6 +21,12 @@ class Cells(PNNHead):
     edges: K + 1 ascending points on the scale of the PNN, `ListedEdges` or `CurvedEdges`.
     hidden: Widths of the PNN's hidden layers; the paper's by default, see `Continuous`.
     cycles: What the weight model reads of k's place in cycles, such as the weekday.
+
+    >>> import nits, torch
+    >>> prices = nits.heads.Cells(nits.heads.ListedEdges((0.0, 1.0, 2.5, 10.0)))  # three cells
+    >>> model = nits.NITS.independent([prices])
+    >>> round(model.log_prob(torch.arange(3.0)[:, None]).exp().sum().item(), 5)
+    1.0
     """
 
     edges: Edges

@@ -21,6 +21,12 @@ class Continuous(PNNHead):
         `NITSImages` have smaller PNNs, for reasons that they state.
     knots: Number of hat functions of the value that the weight model reads too; 0, or at least 2.
     cycles: What the weight model reads of a value's place in cycles, such as the time of day.
+
+    >>> import nits
+    >>> heads = [nits.heads.Continuous(low=0.0), nits.heads.Continuous(knots=16)]
+    >>> model = nits.NITS.mlp(heads, hidden=32)
+    >>> bool((model.sample(100)[:, 0] >= 0).all())
+    True
     """
 
     low: float = -math.inf

@@ -18,6 +18,9 @@ class Cycle:
 
     rate: Cycles per unit of the value.
     phase: Where in its cycle the value 0 lies, as a share of the cycle.
+
+    >>> import nits
+    >>> day = nits.heads.Cycle(rate=1 / 24)  # of a column of hours
     """
 
     rate: float

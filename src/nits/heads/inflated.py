@@ -25,6 +25,11 @@ class Inflated(Head):
     rest: The head of the integers that have none of their own.
     values: The integers a. Those outside the range of the rest have p_a alone, such as −1 for a
         missing value.
+
+    >>> import nits
+    >>> counts = nits.heads.Inflated(nits.heads.Integer(least=0), values=(0,))
+    >>> nits.NITS.independent([counts]).sample(5).shape
+    torch.Size([5, 1])
     """
 
     rest: Cells | Integer

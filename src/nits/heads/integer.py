@@ -22,6 +22,11 @@ class Integer(PNNHead):
         default.
     shift, scale: A location and a scale of the column, by which it is standardized.
     hidden: Widths of the PNN's hidden layers; the paper's by default, see `Continuous`.
+
+    >>> import nits
+    >>> model = nits.NITS.independent([nits.heads.Integer(least=0, shift=5.0, scale=2.0)])
+    >>> bool((model.sample(100) >= 0).all())
+    True
     """
 
     least: float = -math.inf

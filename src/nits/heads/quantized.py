@@ -17,6 +17,11 @@ class Quantized(PNNHead):
     """An integer column 0 … bins − 1: the probabilities of equal bins that tile [low, high].
 
     hidden: Widths of the PNN's hidden layers; the paper's by default, see `Continuous`.
+
+    >>> import nits
+    >>> grey = nits.heads.Quantized(low=0.0, high=1.0, bins=16)
+    >>> set(nits.NITS.independent([grey]).sample(50)[:, 0].tolist()) <= set(range(16))
+    True
     """
 
     low: float

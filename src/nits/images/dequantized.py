@@ -35,6 +35,12 @@ class Dequantized(Wrapped):
 
     density: Of z: real columns on [0, 1] that are never missing.
     seed: Of the noise; fresh by default.
+
+    >>> import nits, torch
+    >>> inside = nits.NITS.independent([nits.heads.Continuous(0, 1)] * 4)
+    >>> model = nits.Dequantized(inside, seed=0)
+    >>> model.log_prob(torch.tensor([[0.0, 17.0, 128.0, 255.0]])).shape
+    torch.Size([1])
     """
 
     kind = "dequantized"

@@ -12,6 +12,10 @@ def to_rows(
     """Returns images, shape (N, C, H, W), as rows, shape (N, D).
 
     present: Pixels that the rows have, shape (H, W); all by default.
+
+    >>> import nits, torch
+    >>> nits.images.to_rows(torch.zeros(2, 3, 4, 4)).shape
+    torch.Size([2, 48])
     """
     if images.dim() != 4:
         raise ValueError(
@@ -27,6 +31,10 @@ def to_images(rows: Tensor, shape: tuple[int, int, int], present: Tensor | None 
 
     shape: C, H and W.
     present: Pixels that the rows have, shape (H, W); all by default. The others become zero.
+
+    >>> import nits, torch
+    >>> nits.images.to_images(torch.zeros(2, 48), (3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
     """
     channels, height, width = shape
     there = torch.ones(height, width) if present is None else present

@@ -89,6 +89,12 @@ class Calibrated(Wrapped):
 
     logits: Logarithms of the weights of each column's bumps, shape (D, m), but for a constant that
         is normalized away. Equal ones, as they are by default, leave a column as it is.
+
+    >>> import nits, torch
+    >>> plain = nits.NITS.independent(2)
+    >>> same = nits.Calibrated(plain)  # equal logits change nothing
+    >>> bool(torch.allclose(same.log_prob(torch.ones(1, 2)), plain.log_prob(torch.ones(1, 2))))
+    True
     """
 
     kind: ClassVar[str] = "calibrated"

@@ -113,6 +113,15 @@ class Density(nn.Module, ABC):
             if isinstance(part, WeightModel):
                 part.reseed(None if seed is None else another(seed, k))
 
+    def take_part(self, start: int, total: int | None) -> None:
+        """Has what is random in training be that of rows from `start` on in a batch of `total`.
+
+        None for rows that are a batch of their own.
+        """
+        for part in self.modules():
+            if isinstance(part, WeightModel):
+                part.part = None if total is None else (start, total)
+
     def log_prob(
         self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
     ) -> Tensor:

@@ -30,6 +30,11 @@ class Mixture(Density):
 
     models: Densities of the same columns.
     weights: A positive number for each, equal by default. They are normalized to sum to one.
+
+    >>> import nits, torch
+    >>> pair = nits.Mixture([nits.NITS.mlp(3, hidden=16), nits.NITS.independent(3)], weights=[3, 1])
+    >>> pair.log_prob(torch.zeros(2, 3)).shape, pair.sample(4).shape
+    (torch.Size([2]), torch.Size([4, 3]))
     """
 
     logits: Tensor

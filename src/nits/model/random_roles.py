@@ -53,6 +53,11 @@ class RandomRoles(Wrapped):
 
     roles: The network.
     shares: How often which roles are drawn.
+
+    >>> import nits, torch
+    >>> roles = nits.Roles.mlp(3, hidden=16, blocks=1)
+    >>> learner, rows = nits.RandomRoles(roles), torch.randn(100, 3)
+    >>> history = nits.fit(learner, rows, max_steps=5, progress=False)
     """
 
     kind = "roles"
@@ -62,6 +67,12 @@ class RandomRoles(Wrapped):
         super().__init__(roles.density)
         self.shares = shares or Shares()
         self.source: torch.Generator | None = None
+        self.part: tuple[int, int] | None = None
+
+    def take_part(self, start: int, total: int | None) -> None:
+        """Has roles and dropout be those of rows in a larger batch; see `Density.take_part`."""
+        self.part = None if total is None else (start, total)
+        super().take_part(start, total)
 
     @property
     def roles(self) -> Roles:
@@ -99,8 +110,9 @@ class RandomRoles(Wrapped):
         """Returns the rows without what is given, the context, and what is hidden from others."""
         if self.source is None:
             return x, self._nothing_given(x, context), withheld
-        drawn = self.shares.draw(len(x), self.columns, self.source)
-        given, hidden = (role.to(x.device) for role in drawn)
+        start, total = self.part or (0, len(x))
+        drawn = self.shares.draw(total, self.columns, self.source)
+        given, hidden = (role[start : start + len(x)].to(x.device) for role in drawn)
         told = self.roles.read(x, given, context)
         hidden = hidden if withheld is None else hidden | withheld
         return x.masked_fill(given, torch.nan), told, hidden

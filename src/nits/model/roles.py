@@ -35,6 +35,12 @@ class Roles(nn.Module):
 
     density: Its heads are all optional; its context are features besides the table's columns, if
         any, and after them those of the columns that are given.
+
+    >>> import nits, torch
+    >>> roles = nits.Roles.mlp(3, hidden=16, blocks=1)
+    >>> x, given = torch.randn(4, 3), torch.tensor([False, False, True])
+    >>> roles.log_prob(x, given=given, asked=torch.tensor([True, False, False])).shape
+    torch.Size([4])
     """
 
     def __init__(self, density: NITS) -> None:

@@ -30,6 +30,13 @@ class Whitened(Wrapped):
     """The density of x, made of one of u, equation (18).
 
     density: The density of u: real columns without limits, atoms or missing values.
+
+    >>> import nits, torch
+    >>> x = torch.randn(200, 1)
+    >>> rows = torch.cat([x, x + 0.01 * torch.randn(200, 1)], 1)  # one nearly determines the other
+    >>> model = nits.Whitened(nits.NITS.mlp(2, hidden=16, blocks=1))
+    >>> len(nits.fit(model, rows, max_steps=5, progress=False).validation) > 0
+    True
     """
 
     kind = "whitened"

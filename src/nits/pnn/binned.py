@@ -110,6 +110,12 @@ class QuantizedPNN(BinnedPNN):
     low, high: Finite ends of the support.
     bins: How many bins.
     hidden: Widths of the hidden layers.
+
+    >>> import nits, torch
+    >>> theta = torch.randn(nits.pnn_parameters((8,)))
+    >>> grey = nits.QuantizedPNN(theta, 0.0, 1.0, bins=256, hidden=(8,))
+    >>> round(grey.log_prob(torch.arange(256)).exp().sum().item(), 4)  # the mass of all bins
+    1.0
     """
 
     def __init__(

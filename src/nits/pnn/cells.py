@@ -111,7 +111,12 @@ class Edges(ABC):
 
 @dataclass(frozen=True)
 class ListedEdges(Edges):
-    """Edges one by one: K + 1 ascending numbers."""
+    """Edges one by one: K + 1 ascending numbers.
+
+    >>> import nits
+    >>> nits.heads.ListedEdges((0.0, 1.0, 2.5)).count
+    2
+    """
 
     values: tuple[float, ...]
 
@@ -131,7 +136,13 @@ class ListedEdges(Edges):
 
 @dataclass(frozen=True)
 class CurvedEdges(Edges):
-    """Edges along a curve: e_k = curve(k − ½) for k = 0 … count."""
+    """Edges along a curve: e_k = curve(k − ½) for k = 0 … count.
+
+    >>> import nits
+    >>> from nits.pnn.curves import Line
+    >>> nits.heads.CurvedEdges(10, Line(0.0, 0.5)).count
+    10
+    """
 
     count: int
     curve: Curve

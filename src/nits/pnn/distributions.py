@@ -28,6 +28,14 @@ class PNN(Distribution):
         theta.shape[:-1].
     low, high: Ends of the support, numbers or tensors that broadcast to the batch shape.
     hidden: Widths of the hidden layers.
+
+    >>> import nits, torch
+    >>> theta = torch.randn(5, nits.pnn_parameters((16, 16)))  # five PNNs
+    >>> p = nits.PNN(theta, low=0.0, high=float("inf"))
+    >>> p.log_prob(p.sample((1000,))).shape
+    torch.Size([1000, 5])
+    >>> bool((p.cdf(p.icdf(torch.full((5,), 0.95))) - 0.95).abs().max() < 1e-5)
+    True
     """
 
     arg_constraints: ClassVar = {"theta": constraints.real_vector}

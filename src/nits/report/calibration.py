@@ -15,10 +15,13 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from nits.chunks import slices
 from nits.report.subject import CannotSay, Subject, by_rows
-from nits.tables.columns import Column
-from nits.tables.columns.column import LOWER, UPPER
+from nits.tables.columns import Coded, Column
+from nits.tables.columns.column import BODY, LOWER, UPPER
+from nits.tables.conditional import Conditional
 from nits.tables.schema import Encoded
+from nits.training.likelihood import SCORED_AT_ONCE
 
 Numbers = NDArray[np.float64]
 
@@ -133,28 +136,30 @@ def transforms(model: Any, coded: Encoded, context: torch.Tensor | None, seed: i
     jump = mass * torch.stack(flags, 1).numpy()
     v = source.random(coded.numbers.shape)
     u = np.clip(middle + jump * (v - 0.5), 0.0, 1.0)
-    columns = model.schema_.columns
-    found = [_with_tails(c, u[:, j], v[:, j], coded, j) for j, c in enumerate(columns)]
-    return np.stack(found, 1)
+    with torch.no_grad():
+        for some in slices(len(x), SCORED_AT_ONCE):
+            laws = density.conditionals(x[some], None if context is None else context[some])
+            for j, (column, law) in enumerate(zip(model.schema_.columns, laws, strict=True)):
+                here, at = coded.of(some, j), (some, j)
+                u[at] = _with_tails(Conditional(column, law), u[at], v[at], here)
+    return np.asarray(u)
 
 
-def _with_tails(column: Column, u: Numbers, v: Numbers, coded: Encoded, j: int) -> Numbers:
-    """Returns transforms of a column under the model and its tails together."""
-    lower, upper = column.beyond
-    total = 1 - column.unseen
-    found = (lower + u * (total - lower - upper)) / total
-    fixed = coded.fixed[:, j]
-    if fixed.any():
-        numbers = coded.numbers[:, j]
-        known = fixed & ~coded.unseen[:, j] & np.isfinite(coded.log_prob[:, j])
-        below, above = (
-            known & (numbers == np.float32(column.end(side))) if share else known & False
-            for side, share in ((LOWER, lower), (UPPER, upper))
-        )
-        found = np.where(below, v * lower / total, found)
-        found = np.where(above, 1 - v * upper / total, found)
-        found = np.where(fixed & ~below & ~above, np.nan, found)
-    return np.where(np.isnan(coded.numbers[:, j]), np.nan, found)
+def _with_tails(law: Conditional, u: Numbers, v: Numbers, coded: Coded) -> Numbers:
+    """Returns transforms of a column's entries under the model and its tails together.
+
+    u: Those under the model.
+    v: Where in its tail an entry lies that is beyond an end.
+    """
+    ends, bent = law.column.beyond, law.bent()
+    first, last = bent.at[0], bent.at[3]  # holes lie before the known numbers, or after them
+    found = ends.left * (np.minimum(u, first) + np.maximum(u - last, 0.0))
+    found += np.where(u > first, bent.up_to(u, 1.0, u > last), 0.0)
+    start = ends.left * first
+    found = np.where(coded.side == LOWER, start + v * bent.lower, found)
+    found = np.where(coded.side == UPPER, start + bent.total - v * bent.upper, found)
+    never = coded.fixed & (coded.side == BODY)
+    return np.asarray(np.where(never | np.isnan(coded.numbers), np.nan, np.clip(found, 0, 1)))
 
 
 def _of_column(column: Column, u: Numbers, columns: int) -> OfColumn:

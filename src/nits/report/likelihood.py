@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from nits.report.gaussian import Gaussian
 from nits.report.subject import Subject, by_rows
 from nits.tables import networks
-from nits.tables.tasks import SIMPLE_PNN
+from nits.tables.columns.column import LOWER, UPPER
+from nits.tables.columns.numeric import Numeric
 from nits.training.likelihood import start_from_data
 from nits.training.rows import Rows
 
@@ -123,12 +124,23 @@ def _simple(subject: Subject) -> tuple[list[Numbers | None], str]:
     for learned, scored in _folds(subject):
         for into, said in zip(found, _two(subject, learned, numbers[scored]), strict=True):
             into[scored] = said
-    units = [subject.coded.units(said) for said in found]
+    units = [subject.coded.units(said, _beyond(subject)) for said in found]
     if subject.held_out:
         return list(units), f"learned from {subject.table.words} of the training table"
     return list(units), (
         f"each half of these {len(rows):,} rows scored by what was learned from the other half"
     )
+
+
+def _beyond(subject: Subject) -> Numbers:
+    """Returns log-probabilities of lying beyond an end that are alike in all rows."""
+    found = np.zeros(subject.coded.side.shape)
+    for i, column in enumerate(subject.columns):
+        if isinstance(column, Numeric):
+            for side in (LOWER, UPPER):
+                share = column.known * (column.ruler.law(side).share or 1.0)
+                found[subject.coded.side[:, i] == side, i] = np.log(share)
+    return found
 
 
 def _folds(subject: Subject) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
@@ -148,10 +160,10 @@ def _two(
 ) -> tuple[Numbers, Numbers]:
     """Returns log-probabilities of numbers, shape (N, D), under both simple models."""
     sketch = subject.model.sketch_
-    heads = sketch.heads(SIMPLE_PNN, 0)
+    heads = sketch.heads(networks.SIMPLE_PNN, 0)
     order = list(range(len(heads))) if sketch.order is None else [int(i) for i in sketch.order]
     gaussian = Gaussian([heads[i] for i in order]).fit(learned[:, order].astype(np.float64))
     said = gaussian.log_prob_per_column(scored[:, order].astype(np.float64))
-    alone = networks.simple(sketch._replace(given=()), networks.INDEPENDENT, SIMPLE_PNN)
+    alone = networks.simple(sketch._replace(given=()), networks.INDEPENDENT)
     start_from_data(alone, Rows(torch.from_numpy(learned), None, None))
     return said[:, np.argsort(order)], by_rows(alone.eval().log_prob_per_column, scored, None)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from nits.chunks import slices
-from nits.tables import zones
+from nits.tables import scoring, zones
 from nits.tables.columns import Column
 from nits.tables.estimator import NITSDensity
 from nits.tables.frames import Frame
@@ -131,7 +131,10 @@ class Subject:
     @cached_property
     def shares(self) -> Numbers:
         """The log-density of each entry given those before it, as `score_samples` has it."""
-        return self.coded.units(self.model_shares)
+        model, given = self.model, self.model._given(self.rows.frame)
+        with torch.no_grad():
+            beyond = scoring.log_beyond(model, model.model_, self.coded, given)
+        return self.coded.units(self.model_shares, beyond)
 
 
 def by_rows(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from nits.tables import zones
+from nits.tables import targets, zones
 from nits.tables.questions import asked, explanation, imputation
 from nits.tables.questions.answer import Answer
 from nits.tables.questions.conditions import Range, Told
@@ -22,10 +22,26 @@ if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
 
 
+class Table(Protocol):
+    """A DataFrame, or an Arrow table."""
+
+    @property
+    def columns(self) -> Any:
+        """Its columns, or their names."""
+
+
 class Answers:
     """The methods of a joint model that answer questions."""
 
-    def given(self, conditions: Told | str | None = None, /, **columns: Any) -> Answer:
+    @overload
+    def given(self, conditions: Told | str | None = None, /, **columns: Any) -> Answer: ...
+
+    @overload
+    def given(self, conditions: Table, /, **columns: Any) -> RowAnswers: ...
+
+    def given(
+        self, conditions: Told | str | Table | None = None, /, **columns: Any
+    ) -> Answer | RowAnswers:
         """Returns the model under conditions on any columns, to draw from and to ask.
 
         A column may be given a value, a range (low, high) of known values with low ≤ x < high and
@@ -34,11 +50,14 @@ class Answers:
             model.given(education="Masters", age=(30, 40), origin={"JFK", "LGA"})
             model.given("education == 'Masters' and 30 <= age < 40")
 
-        conditions: By column, which is a name or a position; or a text.
+        conditions: By column, which is a name or a position; or a text; or a table with some of
+            the columns, each row of which is a question of its own, as in `given_rows`.
         """
         check_is_fitted(self)
         model = cast("NITSDensity", self)
-        found = asked.gathered(model, conditions)
+        if not isinstance(conditions, Mapping) and targets.is_table(conditions):
+            return self.given_rows(conditions, columns)
+        found = asked.gathered(model, cast("Told | str | None", conditions))
         for name, told in asked.gathered(model, columns).items():
             found.setdefault(name, []).extend(told)
         return Answer(model, found)
@@ -89,9 +108,13 @@ class Answers:
         check_is_fitted(self)
         return explanation.explained(cast("NITSDensity", self), X, random_state)
 
-    def dependence(self, draws: int = 20_000) -> Dependence:
-        """Returns the mutual information of every pair of columns in nats, with a plot."""
-        return self.given().dependence(draws)
+    def dependence(self, draws: int | None = None, *, given_rest: bool = False) -> Dependence:
+        """Returns the mutual information of every pair of columns in nats, with a plot.
+
+        draws: How many rows are drawn; 20,000 by default, and 256 given the rest.
+        given_rest: Whether all other columns are given, which leaves what they do not tell.
+        """
+        return self.given().dependence(draws, given_rest=given_rest)
 
     def probability(self, event: Mapping[Any, Any] | str) -> Estimate:
         """Returns the probability of an event, such as "delay > 30 and carrier == 'UA'"."""

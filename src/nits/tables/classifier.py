@@ -29,6 +29,12 @@ class NITSClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]
     verbose: Whether to show progress.
 
     `density_` is the `NITSDensity` of y given X that is held.
+
+    >>> import nits, numpy
+    >>> x = numpy.linspace(0, 1, 200)[:, None]
+    >>> model = nits.NITSClassifier(max_steps=20, random_state=0)
+    >>> model.fit(x, numpy.where(x[:, 0] > 0.5, "high", "low")).predict_proba(x[:5]).shape
+    (5, 2)
     """
 
     kind = "classifier"

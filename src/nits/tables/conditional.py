@@ -1,7 +1,7 @@
 """The distribution of one column given others: quantiles, mean and cdf in the table's units.
 
-With P(beyond an end) fixed, equation (28), and holes left out, a probability u of a known value
-belongs to the lower tail, the model or the upper tail.
+Holes left out, a probability u of a known value belongs to the lower tail, to numbers of the model
+or to the upper tail, equation (28).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nits.model.density import Density
 from nits.tables import means
+from nits.tables.bent import Bent
 from nits.tables.columns import plainly
 from nits.tables.columns.column import LOWER, UPPER, Column, Numbers
 from nits.tables.columns.first import First
@@ -26,6 +28,15 @@ LEVELS = 1000
 
 AT_ONCE = 2**18
 """Quantiles that are computed together."""
+
+
+WEIGHTS = 2**23
+"""PNN weights of conditional distributions that are held at once."""
+
+
+def rows_at_once(density: Density) -> int:
+    """Returns of how many rows the conditional distributions of all columns fit into memory."""
+    return max(8, min(512, WEIGHTS // max(1, density.weights_per_row)))
 
 
 @dataclass(frozen=True)
@@ -65,20 +76,18 @@ class Conditional:
     def cdf(self, values: Values) -> Numbers:
         """Returns the probability of a known value at most as large, shape (N,); NaN for holes."""
         numbers, beyond = self.column.reach(values)
-        below, above = self._known()
-        lower, upper = self.column.beyond
-        left = np.exp(self.column.log_left)
-        inner = np.clip(self._model_cdf(numbers) - below, 0.0, above - below)
-        total = lower + upper + left * (above - below)
-        found: Numbers = (lower * beyond[0] + left * inner + upper * beyond[1]) / total
+        bent = self.bent()
+        found = bent.up_to(self._model_cdf(numbers), *beyond) / bent.total
         return np.where(values.missing, np.nan, found)
 
-    def _known(self) -> tuple[Numbers, Numbers]:
-        """Returns the model's probabilities up to the least and the greatest known number."""
-        low, high = self.column.within
-        below = np.zeros(len(self)) if np.isinf(low) else self._model_cdf(np.full(len(self), low))
-        above = np.ones(len(self)) if np.isinf(high) else self._model_cdf(np.full(len(self), high))
-        return below, above
+    def beyond(self, side: int) -> Numbers:
+        """Returns the probability of lying beyond an end, holes and all, shape (N,)."""
+        bent = self.bent()
+        return bent.lower if side == LOWER else bent.upper
+
+    def bent(self) -> Bent:
+        """Returns how the model's probabilities become those of known values and tails."""
+        return Bent.of(self.column, self._model_cdf, len(self))
 
     def _model_cdf(self, numbers: Numbers) -> Numbers:
         with torch.no_grad():
@@ -87,18 +96,17 @@ class Conditional:
 
     def _at(self, u: Numbers) -> NDArray[Any]:
         """Returns each row's values at probabilities u, shape (levels, 1), as (levels, N)."""
-        below, above = self._known()
-        lower, upper = self.column.beyond
-        left = np.exp(self.column.log_left) * (above - below)
-        target = u * (lower + upper + left)
-        inner = below + np.clip((target - lower) / left, 0.0, 1.0) * (above - below)
+        bent = self.bent()
+        target = u * bent.total
+        inner = bent.inverse(target)
         with torch.no_grad():
             numbers = self.law.icdf(torch.from_numpy(inner.astype(np.float32))).double().numpy()
         found = self.column.decode(numbers.ravel(), np.random.default_rng(0)).array
         found = found.reshape(numbers.shape)
+        over = target - (bent.total - bent.upper)
         for side, at, v in (
-            (LOWER, target < lower, 1 - target / max(lower, 1e-300)),
-            (UPPER, target > lower + left, (target - lower - left) / max(upper, 1e-300)),
+            (LOWER, target < bent.lower, 1 - target / np.maximum(bent.lower, 1e-300)),
+            (UPPER, (over > 0) & (bent.upper > 0), over / np.maximum(bent.upper, 1e-300)),
         ):
             if at.any():
                 found[at] = self.column.drawn_beyond(side, np.clip(v[at], 0.0, 1.0))

@@ -63,7 +63,7 @@ def _first(values: Values, at: NDArray[np.bool_]) -> str:
 
 def _far(column: Column, values: Values) -> NDArray[np.bool_]:
     """Returns which values lie where hardly any next one would."""
-    if not isinstance(column, Numeric) or not sum(column.beyond):
+    if not isinstance(column, Numeric) or not any(column.beyond[:2]):
         return np.zeros(len(values), bool)
     _, (below, above) = column.reach(values)
     found: NDArray[np.bool_] = ((below < FAR) | (above > 1 - FAR)) & ~values.missing

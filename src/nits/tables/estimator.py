@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from sys import stderr
 from typing import Any
 
 import numpy as np
@@ -15,34 +14,33 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nits import checks
+from nits.engines.engine import Engine
 from nits.model.blocks import groups
 from nits.model.reading import Reading
 from nits.tables import (
+    blurred_training,
     companion,
     contexts,
     defaults,
     members,
-    orders,
+    preparing,
     resume,
-    room,
     sampling,
-    schema,
     scoring,
     search,
-    told,
 )
 from nits.tables.answers import Answers
 from nits.tables.frames import Frame
+from nits.tables.idle import Idle
+from nits.tables.judging import Units
 from nits.tables.networks import Sketch
 from nits.tables.outliers import Outliers
 from nits.tables.predictions import Predictions
-from nits.tables.schema import Kinds, Supports
+from nits.tables.schema import Kinds, Schema, Supports
 from nits.tables.shown import Shown
+from nits.tables.stream.named import is_source
 from nits.tables.validate import checked_frame, checked_weight, counted, told_of
 from nits.training.rows import Rows
-
-READ_BY = (1,)
-"""The PNN of a column that is given, of which only the features are read."""
 
 
 class NITSDensity(
@@ -79,15 +77,26 @@ class NITSDensity(
         ahead of the paper's 16 × 16 on all tables searched (docs/recipe.md).
     answers: "any" to train a companion for questions with any columns given and any asked, besides
         the model (docs/roles.md); it is the attribute `companion_`, None by default.
+    outliers: Whether to train a network for `outlier_scores`, too (docs/prediction.md); by default
+        where several members are trained.
     whiten: Whether to model the residuals of each column's linear regression on the columns before
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
     validation_fraction: Share of the rows that are held out to decide when to stop.
     checkpoint: Folder that keeps the fit as it goes; if it has one of the same rows and parameters
         that was interrupted or killed, `fit` goes on with that (docs/tables.md).
+    engine: Where members learn, such as `nits.engines.Ray(workers=4)`; by default side by side on
+        this machine's cores, if there is enough work (docs/scale.md). Results do not depend on it.
     random_state: Seed of everything that is random.
     verbose: Whether to show progress.
     """
+
+    schema_: Schema
+    context_schema_: Schema
+    idle_: Idle
+    context_reading_: Reading | None
+    columns_: list[str]
+    names_: list[str]
 
     def __init__(  # noqa: PLR0913 - an estimator's parameters are its interface
         self,
@@ -103,12 +112,14 @@ class NITSDensity(
         dropout: float | None = None,
         pnn: tuple[int, ...] | None = None,
         answers: str | None = None,
+        outliers: bool | None = None,
         whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,
         max_steps: int | None = None,
         validation_fraction: float = 0.1,
         checkpoint: str | Path | None = None,
+        engine: Engine | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -123,52 +134,71 @@ class NITSDensity(
         self.dropout = dropout
         self.pnn = pnn
         self.answers = answers
+        self.outliers = outliers
         self.whiten = whiten
         self.learning_rate = learning_rate
         self.max_minutes = max_minutes
         self.max_steps = max_steps
         self.validation_fraction = validation_fraction
         self.checkpoint = checkpoint
+        self.engine = engine
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NITSDensity:
-        """Learns the density of the rows of X: a DataFrame, Arrow table, array, or file's path."""
+        """Learns the density of the rows of X: a DataFrame, Arrow table, array, or file's path.
+
+        Or the path of a folder of Parquet or CSV files, a pattern such as "folder/*.parquet", an
+        address such as "s3://bucket/table", or a dataset of Arrow, larger than memory.
+        """
         if self.members is not None:
             checks.positive("members", self.members)
         companion.checked(self.answers)
         if y is not None:
             told_of("y is not modelled and has no influence here; make it a column of X.")
+        if is_source(X):
+            from nits.tables.stream import fitting
+
+            fitting.fit(self, X, sample_weight)
+            return self
         frame = checked_frame(self, X, reset=True)
         frame, weight = counted(frame, checked_weight(sample_weight, len(frame)))
-        seed = self._seed()
-        self._refuse_too_wide(frame)
-        self._decide(frame)
-        heads = [column.head(READ_BY, 0) for column in self.schema_.columns]
+        seed = resume.chosen(self)
+        preparing.refuse_too_wide(self, frame, len(frame))
+        preparing.decide(self, frame)
+        heads = [column.head(preparing.READ_BY, 0) for column in self.schema_.columns]
         plan = self._plan(len(frame), len(heads), len(list(groups(heads))))
         numbers, units = self.schema_.numbers(frame)
         given = self._given(frame)
+        preparing.read(self, given, plan.knots)
+        self.orders_: list[list[int] | None] = [None]
+        blur = blurred_training.prepared(self, frame, given, weight, plan)
         del frame  # copies of the table's columns: training needs the memory
-        self._read(given, plan.knots)
         rows = Rows(
             torch.from_numpy(numbers),
             given if self.context_reading_ is not None else None,
             None if weight is None else torch.from_numpy(weight),
             read=None if self.context_reading_ is None else self.context_reading_.of_rows,
         )
-        self.orders_: list[list[int] | None] = [None]
+        self._learn(rows, units, blur, plan, seed)
+        return self
+
+    def _learn(
+        self,
+        rows: Rows,
+        units: Units,
+        blur: blurred_training.Prepared | None,
+        plan: defaults.Plan,
+        seed: int,
+    ) -> None:
+        """Learns from rows; see `members.learned`."""
         self.orders_, self.order_trials_ = search.decided(self, rows, units, plan, seed)
         found = members.learned(self, rows, units, plan, seed)
         self.model_, self.members_, self.sorts_ = found.density, found.members, found.sorts
         self.history_, self.companion_ = found.history, found.companion
         self.held_out_, self.held_out_error_ = found.held_out, found.error
-        return self
-
-    def _seed(self) -> int:
-        """Returns the seed of a fit: that of the checkpoint, if the user has named none."""
-        known = resume.seed(self.checkpoint) if self.random_state is None else None
-        fresh = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return fresh if known is None else known
+        self.outliers_ = blurred_training.learned(self, blur, rows, plan, seed)
+        self.schema_ = found.schema or self.schema_
 
     def _plan(self, rows: int, columns: int, groups: int = 1) -> defaults.Plan:
         """Returns the plan for a table, with what the user has named in place of the defaults."""
@@ -182,43 +212,6 @@ class NITSDensity(
         style = {"pnn": self.pnn, "dropout": self.dropout, "whiten": self.whiten or None}
         seconds = None if self.max_minutes is None else 60 * self.max_minutes
         return defaults.plan(rows, columns, groups, seconds).overruled(named, style)
-
-    def _refuse_too_wide(self, frame: Frame) -> None:
-        """Refuses a table whose network does not fit into memory, before anything is decided."""
-        context = orders.names_of(self.context, list(frame.columns))
-        plan = self._plan(len(frame), len(frame.columns) - len(context))
-        room.refuse_too_wide(frame, context, plan)
-
-    def _decide(self, frame: Frame) -> None:
-        """Decides what each column is; sets `schema_`, `context_schema_` and `idle_`."""
-        context = orders.names_of(self.context, list(frame.columns))
-        if len(context) == len(frame.columns):
-            raise ValueError("context must leave a column to model, but has all; take one out.")
-        if self.whiten:
-            decided, self.idle_ = schema.unlimited(frame, self.support)
-        else:
-            decided, self.idle_ = schema.infer(
-                frame, self.kinds, self.support, self.pool_below, context
-            )
-        self.columns_ = list(frame.columns)
-        self.names_ = [name for name in frame.columns if name not in context]
-        self.schema_ = decided.select([name for name in decided.names if name not in context])
-        self.context_schema_ = decided.select([n for n in context if n not in self.idle_.columns])
-        if not self.schema_.columns:
-            raise ValueError(
-                f"a column must be left to model, but there is none; {self.idle_.notice()}"
-            )
-        told_of(self.idle_.notice())
-        if self.verbose:
-            lines = told.lines(self.schema_, self.context_schema_, self.idle_)
-            print(*lines, sep="\n", file=stderr)
-
-    def _read(self, given: torch.Tensor, knots: int) -> None:
-        """Sets up what the networks read of the columns that are given."""
-        read = [column.head(READ_BY, knots) for column in self.context_schema_.columns]
-        self.context_reading_ = Reading(read) if read else None
-        if self.context_reading_ is not None:
-            self.context_reading_.start_at(given.t())
 
     @property
     def order_(self) -> list[int] | None:

@@ -8,6 +8,7 @@ rows would be too good.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from nits.model.density import Density
 from nits.tables.columns import Column
+from nits.tables.columns.beyond import End
 from nits.tables.columns.real import Real
 from nits.training.rows import Rows
 
@@ -29,11 +31,14 @@ class Extremes(NamedTuple):
     """Entries of the table that alone have the extreme value of their column.
 
     rows, columns: Where they are.
-    log_prob: Their log-probabilities beyond the values beside them, as the model has units.
+    ends: Beyond which end they would lie.
+    log_prob: Their log-densities given that they lie beyond the values beside them, as the model
+        has units.
     """
 
     rows: NDArray[np.int64]
     columns: NDArray[np.int64]
+    ends: list[End]
     log_prob: NDArray[np.float64]
 
     def left_out(
@@ -51,14 +56,24 @@ class Extremes(NamedTuple):
         batch = rows.take(index, density.like)
         with torch.no_grad():
             inside = density.log_prob_per_column(batch.x, batch.context).double().cpu().numpy()
-        found = scores.copy()
-        for j, k in enumerate(here):
-            found[places[int(self.rows[k])]] += self.log_prob[k] - inside[j, self.columns[k]]
+            laws = density.conditionals(batch.x, batch.context)
+            found = scores.copy()
+            for j, k in enumerate(here):
+                i, end = int(self.columns[k]), self.ends[k]
+                numbers = torch.tensor(end.outer).to(batch.x).unsqueeze(1).expand(-1, len(here))
+                low, high = laws[i].cdf(numbers)[:, j].double().tolist()
+                beyond = math.log(end.slope * max(high - low, 0.0) + end.floor)
+                found[places[int(self.rows[k])]] += beyond + self.log_prob[k] - inside[j, i]
         return found
 
 
-def extremes(columns: Sequence[Column], numbers: torch.Tensor) -> Extremes:
-    """Returns the extreme entries of real columns with tails; numbers have the shape (N, D)."""
+def extremes(
+    columns: Sequence[Column], numbers: torch.Tensor, places: torch.Tensor | None = None
+) -> Extremes:
+    """Returns the extreme entries of real columns with tails; numbers have the shape (N, D).
+
+    places: Where these rows are in the table, if they are not all of it.
+    """
     found = []
     for i, column in enumerate(columns):
         if not isinstance(column, Real):
@@ -69,12 +84,21 @@ def extremes(columns: Sequence[Column], numbers: torch.Tensor) -> Extremes:
         if len(where) < BESIDE:
             continue
         values = numbers[where, i].double()
-        for law, largest in ((column.ruler.lower, False), (column.ruler.upper, True)):
+        for law, end, largest in (
+            (column.ruler.lower, column.beyond.lower, False),
+            (column.ruler.upper, column.beyond.upper, True),
+        ):
             ends, at = values.topk(BESIDE, largest=largest)
-            if law.share and ends[0] != ends[1]:
+            if end and ends[0] != ends[1]:
                 distance = float((ends[0] - ends[1]).abs())
-                longer = replace(law, room=law.room + distance)  # from the next value to the limit
-                log_prob = float(longer.log_density(np.array(distance))) + np.log(column.known)
-                found.append((int(where[at[0]]), i, log_prob - column.log_left))
-    rows, places, log_prob = zip(*found, strict=True) if found else ((), (), ())
-    return Extremes(np.array(rows, np.int64), np.array(places, np.int64), np.array(log_prob, float))
+                # From the next value to the limit. In its row's units the value is outermost.
+                longer = replace(law.given(), room=law.room + distance)
+                log_prob = float(longer.log_density(np.array(distance))) - math.log(end.left)
+                found.append((int(where[at[0]]), i, end, log_prob))
+    index = np.array([row for row, *_ in found], np.int64)
+    return Extremes(
+        index if places is None else places.numpy()[index],
+        np.array([place for _, place, *_ in found], np.int64),
+        [end for _, _, end, _ in found],
+        np.array([law for *_, law in found], float),
+    )

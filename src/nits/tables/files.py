@@ -19,6 +19,7 @@ from nits import atomic
 from nits.tables import csv_columns, csv_safe
 from nits.tables.csv_columns import Wanted, types_of
 from nits.tables.csv_text import STREAM, Text, delimiter, is_stream
+from nits.tables.stream.named import CSV, PARQUET
 
 __all__ = [
     "Writer",
@@ -31,8 +32,6 @@ __all__ = [
     "written",
 ]
 
-CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-PARQUET = (".parquet", ".pq")
 BATCH_ROWS = 65536
 
 Types = Mapping[str, Wanted]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -13,6 +13,12 @@ from nits.tables.tasks import Learned, Task
 from nits.training.rows import Rows
 
 Numbers = NDArray[np.float64]
+
+
+class Units(Protocol):
+    """What to add to the log-densities of rows to have them in the table's units; an array."""
+
+    def __getitem__(self, index: NDArray[np.int64], /) -> Numbers: ...
 
 
 Done = list[tuple[Task, Learned]]
@@ -51,18 +57,19 @@ class Judged(NamedTuple):
         return self._replace(said=self.said + more[self.which])
 
 
-def judged(done: Done, rows: Rows, units: Numbers, worth_per_row: float = 0.0) -> Judged:
+def judged(done: Done, rows: Rows, units: Units, worth_per_row: float = 0.0) -> Judged:
     """Weighs members by what they say of rows that they held out, equation (30).
 
     units: What to add to the log-density of each row to have it in the table's units.
-    worth_per_row: Nats that a sort must add to have a weight.
+    worth_per_row: Nats that a sort of networks must add to have a weight beside another.
     """
     sorts = list(dict.fromkeys(task.sort for task, _ in done))
     index, scores = _table(done, sorts)
     weight = rows.view(index).weights
     by_row = None if weight is None else weight.double().numpy()
-    w = stacking.weights(scores, by_row, worth_per_row)
-    own = scores + units[index.numpy(), None]
+    simple = {task.sort for task, _ in done if task.recipe is None}
+    w = stacking.weights(scores, by_row, worth_per_row, [sort in simple for sort in sorts])
+    own = scores + units[index.numpy()][:, None]
     alone = [_figures(column, by_row)[0] for column in own.T]
     return Judged(
         dict(zip(sorts, w.tolist(), strict=True)),

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from nits.tables.bent import Bent
 from nits.tables.columns.column import LOWER, UPPER, Numbers
 from nits.tables.columns.numeric import Numeric
 
@@ -36,8 +37,13 @@ def mean(column: Numeric, cdf: Cdf, rows: int) -> Numbers:
     """
     low, high = column.span
     discrete = column.kind != "continuous"
-    found, mass = _spikes(column, cdf, rows)
-    smooth = _without(column, cdf, rows)
+    bent = Bent.of(column, cdf, rows)
+
+    def body(numbers: Numbers) -> Numbers:
+        return bent.up_to(cdf(numbers), 0.0, 0.0)
+
+    found, mass = _spikes(column, body, rows)
+    smooth = _without(column, body, rows)
     if discrete and high - low <= LISTED:
         edges = np.arange(low, high + 1)[:, None] * np.ones(rows)
         parts = np.diff(smooth(edges), axis=0), column.amount((edges[1:] + edges[:-1]) / 2)
@@ -45,13 +51,11 @@ def mean(column: Numeric, cdf: Cdf, rows: int) -> Numbers:
     else:
         inner = _zoomed(smooth, np.full(rows, low), np.full(rows, high), column)
         found, mass = found + inner[0], mass + inner[1]
-    left = np.exp(column.log_left)
-    total, sums = left * mass, left * found
-    for side, share in zip((LOWER, UPPER), column.beyond, strict=True):
-        if share:
-            levels = (np.arange(BEYOND) + 0.5) / BEYOND
-            total, sums = total + share, sums + share * column.amount_beyond(side, levels).mean()
-    return np.asarray(sums / total)
+    levels = (np.arange(BEYOND) + 0.5) / BEYOND
+    for side, share in ((LOWER, bent.lower), (UPPER, bent.upper)):
+        if share.any():
+            mass, found = mass + share, found + share * column.amount_beyond(side, levels).mean()
+    return np.asarray(found / mass)
 
 
 def _zoomed(cdf: Cdf, low: Numbers, high: Numbers, column: Numeric) -> tuple[Numbers, Numbers]:

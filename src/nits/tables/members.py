@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,13 +23,15 @@ from nits.model.density import Density
 from nits.model.mixture import Mixture
 from nits.model.random_roles import RandomRoles
 from nits.model.roles import Roles
-from nits.tables import calibration, companion, networks, resume
+from nits.tables import calibration, companion, exceedance, networks, resume
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
 from nits.tables.extremes import Extremes, extremes
-from nits.tables.judging import Done, Judged, judged
+from nits.tables.judging import Done, Judged, Units, judged
 from nits.tables.networks import Sketch
-from nits.tables.tasks import SIMPLE_PNN, Course, Learned, Task, minutes_of
+from nits.tables.schema import Schema
+from nits.tables.tasks import Course, Learned, Task, minutes_of
+from nits.training import ranks
 from nits.training.checkpoint import NoCheckpointError
 from nits.training.fit import fit as train
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
@@ -57,6 +60,7 @@ class Model(NamedTuple):
     history: How the first network was trained, and in it how the others were.
     held_out, error: Mean log-density of rows that were held out, in the table's units, and the
         standard error of it; None without such rows.
+    schema: What the columns are, with what lies beyond their ends.
     companion: The network for questions of any columns, if it was wanted and learned.
     """
 
@@ -66,30 +70,30 @@ class Model(NamedTuple):
     history: dict[str, Any]
     held_out: float | None
     error: float | None
+    schema: Schema | None = None
     companion: Roles | None = None
 
 
-def learned(
-    estimator: NITSDensity, rows: Rows, units: NDArray[np.float64], plan: Plan, seed: int
-) -> Model:
+def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: int) -> Model:
     """Returns the mixture of all members but those that an interrupt came before.
 
     units: What to add to the log-density of each row to have it in the table's units.
     """
     course = Course.of(estimator, rows, plan, seed)
-    kept = resume.opened(estimator, rows, plan, seed)
+    with ranks.current().first():
+        kept = resume.opened(estimator, rows, plan, seed)
     first = course.first()
     beside = companion.tasks(course, first[0])
     # The companion learns longest, so it comes early; but a network for the model comes first.
     every = [first[0], *beside, *first[1:]]
-    ends = extremes(estimator.schema_.columns, torch.as_tensor(rows.x))
+    ends = extremes(estimator.schema_.columns, torch.as_tensor(rows.x), rows.places)
     results = _run(kept.placed(every) if kept else every, estimator, plan)
     done = _honest([pair for pair in results if pair[0].sort != companion.SORT], ends)
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
     told = before = judged(done, rows, units)
     if len(results) == len(every) and all(_ended(result) for _, result in results):
-        serving = judged(done, rows, units, ANOTHER).kept
+        serving = judged(done, rows, units, ANOTHER).kept | set(networks.SIMPLE)
         second = course.second(serving)
         second = kept.placed(second, len(every)) if kept else second
         later = _honest(_run(second, estimator, plan), ends)
@@ -101,7 +105,16 @@ def learned(
     if curves is not None:
         told = told.raised(curves.which, curves.gains)
     found = _mixed(estimator.sketch_, rows, done, told, before, curves)
-    return _with_companion(found, results)
+    return _with_companion(_with_schema(found, estimator.schema_, rows, told), results)
+
+
+def _with_schema(found: Model, decided: Schema, rows: Rows, told: Judged) -> Model:
+    """Adds columns of which as much lies beyond an end as of a next row, equation (28)."""
+    schema = exceedance.calibrated(decided, found.density, rows)
+    numbers = rows.values(torch.from_numpy(told.which))
+    gains = exceedance.changes(decided, schema, numbers.double().cpu().numpy())
+    held_out, error = told.raised(told.which, gains).figures
+    return found._replace(schema=schema, held_out=held_out, error=error)
 
 
 def _with_companion(found: Model, results: Done) -> Model:
@@ -135,12 +148,12 @@ def _alike(task: Task, every: Done) -> int:
 
 def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
-    workers = _workers(tasks)
-    if (minutes := minutes_of(estimator)) is not None:
+    engine = estimator.engine or Local(_workers(tasks))
+    if (minutes := minutes_of(estimator, plan)) is not None:
         count = plan.members + companion.checked(estimator.answers)
-        waves = math.ceil(count / workers)
+        waves = math.ceil(count / engine.parallel())
         tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
-    results = Local(workers).run(taught, tasks, progress=estimator.verbose) if tasks else []
+    results = engine.run(taught, tasks, progress=estimator.verbose) if tasks else []
     pairs = zip(tasks, results, strict=True)
     return [(task, result) for task, result in pairs if result is not None]
 
@@ -164,15 +177,18 @@ def _ended(result: Learned) -> bool:
 
 def taught(task: Task, reporter: Reporter) -> Learned:
     """Trains a network, or starts a simple density from the rows, unless a checkpoint has it."""
-    found = resume.known(task)
+    group = ranks.current()
+    group.together()  # no rank writes before all have looked
+    found, begun = resume.known(task), resume.begun(task)
+    group.together()
     if found is None:
-        found = _taught(task, reporter)
-        if _ended(found):
+        found = _taught(task, begun, reporter)
+        if _ended(found) and group.rank == 0:
             resume.keep(task, found)
     return found
 
 
-def _taught(task: Task, reporter: Reporter) -> Learned:
+def _taught(task: Task, begun: Path | None, reporter: Reporter) -> Learned:
     fitted, kept = task.rows.view(task.fitted), task.rows.view(task.held_out)
     if task.recipe is None:
         start_from_data(task.density, fitted)
@@ -186,7 +202,7 @@ def _taught(task: Task, reporter: Reporter) -> Learned:
         max_steps=task.max_steps,
         max_minutes=task.max_minutes,
         checkpoint_minutes=resume.MINUTES,
-        resume=resume.begun(task),
+        resume=begun,
         seed=task.seed,
         progress=reporter,
     )
@@ -221,10 +237,10 @@ def _mixed(
     for task, result in done:
         if result.history is not None and told.shares[task.sort]:
             parts.append((result.density, task, told.shares[task.sort] / _alike(task, done)))
-    for sort in (networks.LINEAR, networks.INDEPENDENT):
+    for sort in networks.SIMPLE:
         if told.shares.get(sort):
             task = next(task for task, _ in done if task.sort == sort)
-            density = networks.simple(sketch, sort, SIMPLE_PNN)
+            density = networks.simple(sketch, sort)
             start_from_data(density, rows)
             parts.append((density.eval(), task, told.shares[sort]))
     weights = [share for *_, share in parts]

@@ -12,12 +12,32 @@ from nits.model.joint import NITS
 from nits.model.whitened import Whitened
 from nits.tables.columns import Column
 from nits.tables.defaults import Plan, Style
-from nits.weights import Guided, Independent, MaskedMLP, WeightModel, activations
+from nits.weights import Clusters, Guided, Independent, MaskedMLP, WeightModel, activations
 from nits.weights import description as weights_to_json
 from nits.weights.allowance import Allowance
+from nits.weights.clusters import UNITS
 
 LINEAR = "straight lines"
 INDEPENDENT = "independent columns"
+CLUSTERS = "clusters"
+SIMPLE = (LINEAR, INDEPENDENT, CLUSTERS)
+"""Densities that only start from the rows."""
+
+SIMPLE_PNN = (32,)
+"""Units of the PNNs of the first two."""
+
+COMPONENTS = ((16, 32), (64, 16))
+"""Pairs of a number of columns and the clusters of tables of at most so many, most of which are
+empty where fewer do better."""
+
+FEWEST = 4
+"""Clusters of tables with more columns, each of which has a covariance of its own."""
+
+WIDEST = 300
+"""Columns up to which clusters are tried."""
+
+CLUSTERED = 20_000
+"""Rows up to which clusters are tried: with more, networks have left them behind."""
 
 
 class Sketch(NamedTuple):
@@ -70,10 +90,28 @@ def network(sketch: Sketch, style: Style, plan: Plan, seed: int) -> Density:
     return NITS(heads, net, sketch.order)
 
 
-def simple(sketch: Sketch, kind: str, pnn: tuple[int, ...]) -> Density:
-    """Returns a density that training starts from, and no more: lines, or independent columns."""
-    heads = sketch.heads(pnn, 0)
+def simple_sorts(sketch: Sketch, rows: int) -> list[str]:
+    """Returns which simple densities there are for a table."""
+    clustered = rows < CLUSTERED and not sketch.context and len(sketch.columns) <= WIDEST
+    return [*SIMPLE[:2], *([CLUSTERS] if clustered else [])]
+
+
+def simple_pnn(sketch: Sketch, sort: str) -> tuple[int, ...]:
+    """Returns the hidden layer of the PNNs of a simple density."""
+    return (UNITS * _components(sketch),) if sort == CLUSTERS else SIMPLE_PNN
+
+
+def _components(sketch: Sketch) -> int:
+    columns = len(sketch.columns)
+    return next((count for limit, count in COMPONENTS if columns <= limit), FEWEST)
+
+
+def simple(sketch: Sketch, kind: str) -> Density:
+    """Returns a density that only starts from rows: lines, independent columns, or clusters."""
+    heads = sketch.heads(simple_pnn(sketch, kind), 0)
     ordered = sketch.ordered(heads)
+    if kind == CLUSTERS:
+        return NITS(heads, Clusters(ordered, _components(sketch)), sketch.order)
     sizes = [head.inputs for head in ordered], [head.weights for head in ordered]
     constant = Independent(*sizes, sketch.context, generator=0)
     if kind == INDEPENDENT:

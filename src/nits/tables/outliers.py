@@ -26,17 +26,31 @@ class Outliers:
     """The methods of a model by which rows that stand out are found."""
 
     def outlier_scores(self, X: Any, per_column: bool = False) -> Numbers:
-        """Returns how surprising each row is, shape (N,), or each entry, shape (N, D).
+        """Returns how far out each row is, shape (N,), or each entry, shape (N, D), in nats.
 
-        An entry's surprise is −log P(a value at most as likely | columns modelled before it) in
-        nats, equation (36), and a row's the sum of those. Unlike densities they have no unit: they
-        stay the same if a column goes from metres to millimetres. What `support` rules out is
-        infinitely surprising; columns of the context have no surprise.
+        A row's score is −log of the share of rows that are like it, where half a standard deviation
+        of a column is like no difference, equation (39); an entry's the part of it that a column
+        adds, given those before it. A model without the network for this (`outliers=False`, or a
+        lone network) has the sum of surprises in its place; see `surprises`. Neither has a unit:
+        scores stay the same if a column goes from metres to millimetres. What `support` rules out
+        is infinite; columns of the context have no score.
         """
         check_is_fitted(self)
         model = cast("NITSDensity", self)
-        found = of_frame(model, checked_frame(model, X, reset=False))
+        frame = checked_frame(model, X, reset=False)
+        network = model.outliers_
+        found = of_frame(model, frame) if network is None else network.scores(model, frame)
         return found if per_column else np.asarray(found.sum(1))
+
+    def surprises(self, X: Any) -> Numbers:
+        """Returns how surprising each entry is, shape (N, D).
+
+        That is −log P(a value at most as likely | columns modelled before it) in nats, equation
+        (36). An entry like those of training has 1 on average.
+        """
+        check_is_fitted(self)
+        model = cast("NITSDensity", self)
+        return of_frame(model, checked_frame(model, X, reset=False))
 
 
 def of_frame(model: NITSDensity, frame: Frame) -> Numbers:

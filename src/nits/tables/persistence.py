@@ -22,8 +22,10 @@ from nits.model.mixture import Mixture
 from nits.model.reading import Reading
 from nits.model.roles import Roles
 from nits.tables import networks, schema
-from nits.tables.estimator import READ_BY, NITSDensity
+from nits.tables.blurred import OutlierNetwork
+from nits.tables.estimator import NITSDensity
 from nits.tables.idle import Idle
+from nits.tables.preparing import READ_BY
 from nits.tables.schema import Schema
 from nits.tables.search import Trial
 from nits.weights.allowance import size
@@ -45,6 +47,9 @@ def tensors(estimator: Any) -> dict[str, Tensor]:
     if estimator.companion_ is not None:
         state = estimator.companion_.state_dict()
         found |= {f"companion.{name}": t.contiguous() for name, t in state.items()}
+    if estimator.outliers_ is not None:
+        state = estimator.outliers_.density.state_dict()
+        found |= {f"outliers.{name}": t.contiguous() for name, t in state.items()}
     return found
 
 
@@ -69,6 +74,7 @@ def description(estimator: Any) -> dict[str, Any]:
             "calibrated": isinstance(model, Calibrated),
         },
         "companion": None if companion is None else companion.description(),
+        "outliers": None if estimator.outliers_ is None else estimator.outliers_.description(),
         "sorts": estimator.sorts_,
         "orders": [trial._asdict() for trial in estimator.order_trials_],
         "training": estimator.history_,
@@ -80,7 +86,7 @@ def description(estimator: Any) -> dict[str, Any]:
 def _by_name(estimator: Any) -> dict[str, Any]:
     """Returns the parameters that JSON can hold; columns in them by name."""
     found = dict(estimator.get_params())
-    del found["checkpoint"]  # a path of the machine that trained
+    del found["checkpoint"], found["engine"]  # of the machine that trained
     for key in ("kinds", "support"):
         if isinstance(found[key], Mapping):
             found[key] = schema.by_name(found[key], [*estimator.columns_])
@@ -129,6 +135,9 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     restore_features(estimator, about["features"])
     _restore_model(estimator, tensors, about["model"])
     estimator.companion_ = _companion(_under("companion.", tensors), about.get("companion"))
+    estimator.outliers_ = _outliers(
+        _under("outliers.", tensors), about.get("outliers"), estimator.schema_
+    )
     return estimator
 
 
@@ -189,6 +198,18 @@ def _companion(tensors: dict[str, Tensor], about: dict[str, Any] | None) -> Role
     found = Roles.described(about, storage.allowance(tensors))
     storage.fill(found, tensors)
     return found.eval()
+
+
+def _outliers(
+    tensors: dict[str, Tensor], about: dict[str, Any] | None, schema: Schema
+) -> OutlierNetwork | None:
+    """Returns the network of outlier scores, if the file has one."""
+    if about is None:
+        return None
+    found = OutlierNetwork.described(about, schema.columns, storage.allowance(tensors))
+    storage.fill(found.density, tensors)
+    found.density.eval()
+    return found
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -23,6 +23,12 @@ class NITSRegressor(RegressorMixin, Supervised):  # type: ignore[misc]
     verbose: Whether to show progress.
 
     `density_` is the `NITSDensity` of y given X that is held.
+
+    >>> import nits, numpy
+    >>> x = numpy.linspace(0, 1, 200)[:, None]
+    >>> model = nits.NITSRegressor(max_steps=20, random_state=0).fit(x, 3 * x[:, 0])
+    >>> model.predict_interval(x[:5], coverage=0.9).shape
+    (5, 2)
     """
 
     kind = "regressor"

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from sklearn.utils import check_random_state
 
 from nits.tables.tasks import Learned, Task
 from nits.training import checkpoint as files
+from nits.training import ranks
 from nits.training.rows import Rows
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ ABOUT = "fit.safetensors"
 MINUTES = 1.0
 """From one checkpoint of a member to the next."""
 
-FREE = ("checkpoint", "random_state", "verbose")
+FREE = ("checkpoint", "engine", "random_state", "verbose")
 """Parameters that may differ from one run to the next; of `random_state` the seed counts."""
 
 
@@ -47,6 +49,14 @@ class Kept(NamedTuple):
             task._replace(place=self.folder / f"member-{k:02}.safetensors", course=self.fingerprint)
             for k, task in enumerate(tasks, after)
         ]
+
+
+def chosen(estimator: NITSDensity) -> int:
+    """Returns the seed of a fit: that of the checkpoint, if the user has named none."""
+    named = estimator.random_state
+    known = seed(estimator.checkpoint) if named is None else None
+    fresh = int(check_random_state(named).randint(2**31 - 1))
+    return ranks.current().agreed(fresh if known is None else known)
 
 
 def seed(checkpoint: str | Path | None) -> int | None:

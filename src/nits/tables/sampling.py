@@ -1,25 +1,23 @@
-"""Draws rows of a table: what the model knows, what lies beyond it, and what was set aside.
-
-Which entries lie beyond the training values is drawn first. There the model is told the end of the
-training values, which columns modelled later read, as they do when a row is scored.
-"""
+"""Draws rows of a table: what the model knows, what lies beyond it, and what was set aside."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nits import checks
-from nits.model.mixture import Mixture
+from nits.model.density import Density
 from nits.pnn.random import private_generator, uniform
 from nits.printable import listed
 from nits.tables import frames, orders, zones
 from nits.tables.frames import Frame, Values
+from nits.tables.outside import Outside
 from nits.tables.questions.cloud import members
 from nits.tables.questions.conditions import Condition
 
@@ -38,17 +36,16 @@ def drawn(estimator: NITSDensity, n: int, seed: int, given: Any, complete: bool)
     context = _context(estimator, n, given)
     kept = _kept(estimator, None if context is not None else given)
     count = n if context is None else len(context)
-    ends = schema.drawn_ends(count, source)
-    ends[:, ~np.isnan(kept)] = np.nan
-    places = torch.from_numpy(np.where(np.isnan(kept), ends, kept)).to(model.like)
-    u = uniform(places.shape, model.like, private_generator(seed, model.like.device))
+    u = uniform(
+        torch.Size((count, len(kept))), model.like, private_generator(seed, model.like.device)
+    )
+    coins = source.random(u.shape)
+    coins[:, ~np.isnan(kept)] = np.nan
+    outside = Outside(schema.columns, coins, complete)
     with torch.no_grad():
-        known = schema.known() if complete else None
-        if (mixture := orders.differing(model)) is not None:
-            numbers = _from_members(mixture, u, places, context, known, seed)
-        else:
-            numbers = model.filled(u, places, context, known)
-    columns = schema.decode(numbers.cpu().numpy(), ends, source)
+        set_to = torch.from_numpy(kept).to(model.like).expand(count, -1)
+        numbers = _numbers(model, u, set_to, context, outside, seed)
+    columns = schema.decode(numbers.cpu().numpy(), outside.tails, source)
     if context is None:  # exact to the last digit, which float32 would lose
         for key, value in (given or {}).items():
             name = schema.names[orders.position(key, schema.names)]
@@ -62,23 +59,26 @@ def drawn(estimator: NITSDensity, n: int, seed: int, given: Any, complete: bool)
     return zones.write(Frame(_every(estimator, columns, count), schema.form))
 
 
-def _from_members(
-    model: Mixture,
-    u: torch.Tensor,
-    places: torch.Tensor,
-    context: torch.Tensor | None,
-    known: Sequence[tuple[float, float]] | None,
+def _numbers(
+    model: Density,
+    u: Tensor,
+    kept: Tensor,
+    context: Tensor | None,
+    outside: Outside,
     seed: int,
-) -> torch.Tensor:
-    """Draws each row from one member, chosen by its weight; see `Density.filled`."""
-    shares = model.log_weights.exp().double().cpu().numpy()
+) -> Tensor:
+    """Draws the numbers of rows; members with orders of their own each draw some of the rows."""
+    mixture = orders.differing(model)
+    if mixture is None:
+        return outside.filled(model, u, kept, context, torch.arange(len(u)))
+    shares = mixture.log_weights.exp().double().cpu().numpy()
     chosen = np.random.default_rng([seed, 1]).choice(len(shares), len(u), p=shares / shares.sum())
     rows = torch.empty_like(u)
-    for k, member in enumerate(model.members):
+    for k, member in enumerate(mixture.members):
         at = torch.from_numpy(np.flatnonzero(chosen == k))
         if len(at):
             about = None if context is None else context[at]
-            rows[at] = member.filled(u[at], places[at], about, known)
+            rows[at] = outside.filled(member, u[at], kept[at], about, at)
     return rows
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class Encoded:
     log_prob: NDArray[np.float64]
     fixed: NDArray[np.bool_]
     unseen: NDArray[np.bool_]
+    side: NDArray[np.int8]
 
     @classmethod
     def empty(cls, rows: int, columns: int) -> Encoded:
@@ -45,12 +46,13 @@ class Encoded:
             np.empty(shape),
             np.empty(shape, bool),
             np.empty(shape, bool),
+            np.empty(shape, np.int8),
         )
 
     def put(self, at: tuple[slice, int], coded: Coded) -> None:
         """Puts some rows of a column in their place."""
         self.numbers[at], self.log_prob[at] = coded.numbers, coded.log_prob
-        self.fixed[at], self.unseen[at] = coded.fixed, coded.unseen
+        self.fixed[at], self.unseen[at], self.side[at] = coded.fixed, coded.unseen, coded.side
 
     def of(self, rows: slice, column: int) -> Coded:
         """Returns some rows of a column."""
@@ -60,11 +62,17 @@ class Encoded:
             self.log_prob[at],
             self.fixed[at],
             self.unseen[at],
+            self.side[at],
         )
 
-    def units(self, model: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns each entry's log-probability from that of the model, in the table's units."""
-        return np.where(self.fixed, self.log_prob, model + self.log_prob)
+    def units(
+        self, model: NDArray[np.float64], beyond: NDArray[np.float64] | float = 0.0
+    ) -> NDArray[np.float64]:
+        """Returns each entry's log-probability from that of the model, in the table's units.
+
+        beyond: Of entries beyond an end the log-probability of lying there, 0 for all others.
+        """
+        return np.where(self.fixed, self.log_prob + beyond, model + self.log_prob)
 
 
 class Schema:
@@ -125,40 +133,26 @@ class Schema:
                 f"but has {listed(frame.columns)}; add what lacks."
             )
 
-    def drawn_ends(self, n: int, source: np.random.Generator) -> NDArray[np.float32]:
-        """Draws which entries of n rows lie beyond the training values, shape (n, D).
-
-        Returns the numbers of the ends that they lie beyond, and NaN for all others.
-        """
-        found = np.full((n, len(self.columns)), np.nan, np.float32)
-        for i, column in enumerate(self.columns):
-            lower, upper = column.beyond
-            u = source.random(n) * (1 - column.unseen)
-            for side, at in ((LOWER, u < lower), (UPPER, (u >= lower) & (u < lower + upper))):
-                if at.any():
-                    found[at, i] = column.end(side)
-        return found
-
     def known(self) -> list[tuple[float, float]]:
         """Returns low and high of each column: numbers of values are in (low, high], holes not."""
         return [column.within for column in self.columns]
 
     def decode(
-        self, numbers: NDArray[np.float32], ends: NDArray[np.float32], source: np.random.Generator
+        self, numbers: NDArray[np.float32], tails: NDArray[np.float64], source: np.random.Generator
     ) -> dict[str, Values]:
         """Returns the values that numbers, shape (N, D), stand for.
 
-        ends: What `drawn_ends` drew; such entries become values beyond those ends.
+        tails: The share of the upper tail up to an entry that lies there, minus that of the lower
+            tail for an entry there, and NaN for all others.
         """
         found = {}
         for i, column in enumerate(self.columns):
             values = column.decode(numbers[:, i].astype(np.float64), source)
-            if sum(column.beyond):
-                for side in (LOWER, UPPER):
-                    at = ends[:, i] == np.float32(column.end(side))
-                    if at.any():
-                        array = column.drawn_beyond(side, source.random(int(at.sum())))
-                        values = values.replaced(at, array)
+            for side in (LOWER, UPPER):
+                at = side * tails[:, i] > 0
+                if at.any():
+                    array = column.drawn_beyond(side, np.abs(tails[at, i]))
+                    values = values.replaced(at, array)
             found[column.name] = values
         return found
 
@@ -189,7 +183,7 @@ def infer(
         they would be modelled, unless the user has named a kind.
     """
     names = list(frame.columns)
-    wanted, limits = _wanted(kinds, frame), by_name(support, names)
+    wanted, limits = wanted_kinds(kinds, frame), by_name(support, names)
     for ends in limits.values():
         checks.ends(*ends)
     idle = Idle.of(frame, [*wanted, *limits] if not isinstance(kinds, str) else [*limits])
@@ -200,7 +194,12 @@ def infer(
         for name, values in frame.columns.items()
         if name not in idle.columns
     ]
-    return Schema(found, frame.form), idle
+    return Schema([among(column, len(found)) for column in found], frame.form), idle
+
+
+def among(column: Column, columns: int) -> Column:
+    """Returns a column that knows how many others the table has."""
+    return replace(column, facts=replace(column.facts, columns=columns))
 
 
 def unlimited(frame: Frame, support: Supports = None) -> tuple[Schema, Idle]:
@@ -225,7 +224,7 @@ def by_name(given: Mapping[str | int, Any] | None, names: list[str]) -> dict[str
     return {names[orders.position(key, names)]: value for key, value in (given or {}).items()}
 
 
-def _wanted(kinds: Kinds, frame: Frame) -> dict[str, str]:
+def wanted_kinds(kinds: Kinds, frame: Frame) -> dict[str, str]:
     """Returns the kinds that the user wants, by name."""
     if isinstance(kinds, str):
         _refuse_kind("every column", kinds)

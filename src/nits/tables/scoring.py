@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from nits.chunks import slices
 from nits.model.density import Density
 from nits.tables import orders, stacking
+from nits.tables.columns.column import LOWER, UPPER
+from nits.tables.conditional import Conditional, rows_at_once
 from nits.tables.frames import Frame
 from nits.tables.schema import Encoded
 
@@ -46,4 +48,24 @@ def _terms(
         for some in slices(len(x), SCORED_AT_ONCE):
             context = estimator._context(given[some])
             parts.append(model.log_prob_per_column(x[some], context))
-    return coded.units(torch.cat(parts).double().numpy())
+        beyond = log_beyond(estimator, model, coded, given)
+    return coded.units(torch.cat(parts).double().numpy(), beyond)
+
+
+def log_beyond(
+    estimator: NITSDensity, model: Density, coded: Encoded, given: torch.Tensor
+) -> NDArray[np.float64]:
+    """Returns the log-probability of lying beyond an end of entries that do, 0 for all others."""
+    found = np.zeros(coded.side.shape)
+    which = np.flatnonzero(coded.side.any(1))
+    for part in slices(len(which), rows_at_once(model)):
+        some = which[part]
+        x = torch.from_numpy(coded.numbers[some])
+        laws = model.conditionals(x, estimator._context(given[torch.from_numpy(some)]))
+        for i, law in enumerate(laws):
+            column = Conditional(estimator.schema_.columns[i], law)
+            for side in (LOWER, UPPER):
+                at = coded.side[some, i] == side
+                if at.any():
+                    found[some[at], i] = np.log(column.beyond(side)[at])
+    return found

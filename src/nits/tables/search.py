@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from nits.engines.local import Local, available
 from nits.tables import members, orders, told
 from nits.tables.defaults import Plan
+from nits.tables.judging import Units
 from nits.tables.members import INTERRUPTED, taught
 from nits.tables.tasks import TRIALS, Course, Task
 from nits.training.rows import Rows, parted
@@ -74,9 +75,7 @@ class Found(NamedTuple):
     trials: list[Trial]
 
 
-def decided(
-    estimator: NITSDensity, rows: Rows, units: NDArray[np.float64], plan: Plan, seed: int
-) -> Found:
+def decided(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: int) -> Found:
     """Returns the order that the user lists, or calls for.
 
     units: What to add to the log-density of each row to have it in the table's units.
@@ -127,16 +126,14 @@ class Search(NamedTuple):
 
     estimator: NITSDensity
     course: Course
-    units: NDArray[np.float64]
+    units: Units
     fitted: torch.Tensor
     held_out: torch.Tensor
     budget: float
     longest: int
 
     @classmethod
-    def of(
-        cls, estimator: NITSDensity, rows: Rows, units: NDArray[np.float64], plan: Plan, seed: int
-    ) -> Search:
+    def of(cls, estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: int) -> Search:
         """Returns the search for a table's rows."""
         course = Course.of(estimator, rows, plan, seed)
         fitted, held_out = parted(len(rows), estimator.validation_fraction, seed + 1)
@@ -178,7 +175,7 @@ class Search(NamedTuple):
 
     def _scores(self, tasks: list[Task]) -> NDArray[np.float64]:
         """Returns log-densities of the held-out rows in each trial, shape (trials, N)."""
-        engine = Local(members._workers(tasks))
+        engine = self.estimator.engine or Local(members._workers(tasks))
         results = engine.run(taught, tasks, progress=self.estimator.verbose, label="orders")
         found = []
         for result in results:

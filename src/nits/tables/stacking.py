@@ -4,10 +4,13 @@ With ℓ_s(x) the log-density of a held-out row under the sort s of members that
 
     w = argmax Σ_x log Σ_s w_s exp ℓ_s(x),    w_s ≥ 0,    Σ_s w_s = 1                        (30)
 
-The sum is concave, and EM climbs it. A sort is left out if the others do almost as well.
+The sum is concave, and EM climbs it. A sort is left out if the others do almost as well: networks
+sooner than simple densities, which cost no training.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,32 +19,44 @@ Numbers = NDArray[np.float64]
 
 UPDATES = 500
 
-WORTH = 2.0
-"""Nats of all held-out rows together that a sort must add to stay."""
+WORTH, SIMPLE_WORTH = 2.0, 0.5
+"""Nats of all held-out rows together that a sort must add to stay, and a simple one."""
 
 
-def weights(scores: Numbers, weight: Numbers | None = None, worth_per_row: float = 0.0) -> Numbers:
+def weights(
+    scores: Numbers,
+    weight: Numbers | None = None,
+    worth_per_row: float = 0.0,
+    simple: Sequence[bool] | None = None,
+) -> Numbers:
     """Returns the weights w, shape (S,), many of them zero.
 
     scores: ℓ, shape (N, S), of N held-out rows under S sorts of members.
     weight: Of the rows, shape (N,).
-    worth_per_row: Nats of each row that a sort must add to stay, besides those of all together.
+    worth_per_row: Nats of each row that a sort must add to stay beside others that are not simple.
+    simple: Which sorts are; none by default.
     """
     count = scores.shape[1]
+    dear = [True] * count if simple is None else [not flag for flag in simple]
     weight = np.ones(len(scores)) if weight is None else weight
     told = (scores > -np.inf).any(1)  # a row that all find impossible tells nothing
     scores, weight = scores[told], weight[told]
     if not len(scores):
         return np.full(count, 1 / count)
     rows = weight * (len(weight) / weight.sum())
-    worth = max(WORTH, worth_per_row * len(rows))
     kept = list(range(count))
     found, reached = _climbed(scores[:, kept], rows)
     while len(kept) > 1:
+        alone = sum(dear[k] for k in kept) == 1
+        worth = WORTH if alone else max(WORTH, worth_per_row * len(rows))
         fewer = [[k for k in kept if k != left] for left in kept]
         tried = [_climbed(scores[:, some], rows) for some in fewer]
-        best = int(np.argmax([score for _, score in tried]))
-        if tried[best][1] < reached - worth:
+        slack = [
+            score - reached + (worth if dear[left] else SIMPLE_WORTH)
+            for left, (_, score) in zip(kept, tried, strict=True)
+        ]
+        best = int(np.argmax(slack))
+        if slack[best] < 0:
             break
         kept, (found, reached) = fewer[best], (tried[best][0], max(reached, tried[best][1]))
     whole = np.zeros(count)

@@ -82,6 +82,7 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
             members=self.members,
             max_minutes=self.max_minutes,
             max_steps=self.max_steps,
+            outliers=False,
             random_state=self.random_state,
             verbose=self.verbose,
         ).fit(Frame({**x.columns, **y.columns}, "numpy"), sample_weight=sample_weight)

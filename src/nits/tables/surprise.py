@@ -23,6 +23,7 @@ from nits.tables.columns import plainly
 from nits.tables.columns.column import BODY, LOWER, UPPER, Coded, Column, Flags, Numbers
 from nits.tables.columns.first import First
 from nits.tables.columns.numeric import Numeric
+from nits.tables.conditional import Conditional
 from nits.tables.frames import Values
 
 LISTED = 128
@@ -66,7 +67,7 @@ def log_surprise(column: Column, law: Any, coded: Coded, values: Values) -> Numb
         )
     parts = _parts(column, law, coded.numbers)
     level = _logs(law, coded.numbers) - parts.log_rest + column.log_left
-    beyond = _beyond(column, values)
+    beyond = _beyond(column, law, values)
     level = np.where(beyond.side == BODY, level, beyond.levels(column, coded))
     numbers = np.where(parts.spiked, np.nan, coded.numbers)
     inside = _inside(column, law, parts, numbers, level - column.log_left) + column.log_left
@@ -125,12 +126,13 @@ class _Beyond(NamedTuple):
     """The tails of a column beyond its training values, which are fixed by construction.
 
     side: Where each entry lies: LOWER, BODY or UPPER.
-    shares, starts: Masses of the tails, and their log-levels next to the training values.
+    shares: Masses of the tails in each row.
+    starts: Log-levels of the tails next to the training values, given that a value is there.
     distance: How far entries lie beyond an end, on the scale.
     """
 
     side: NDArray[np.int8]
-    shares: tuple[float, float]
+    shares: tuple[Numbers, Numbers]
     starts: tuple[float, float]
     distance: Numbers
 
@@ -138,26 +140,29 @@ class _Beyond(NamedTuple):
         """Returns the tails' log-mass at log-levels up to those of entries: they fall steadily."""
         found = np.full(len(level), -np.inf)
         for share, start in zip(self.shares, self.starts, strict=True):
-            if share:
-                found = np.logaddexp(found, np.log(share) + np.minimum(level - start, 0.0))
+            if share.any():
+                logs = np.log(share)
+                found = np.logaddexp(found, logs + np.minimum(level - logs - start, 0.0))
         return found
 
     def levels(self, column: Column, coded: Coded) -> Numbers:
         """Returns log-levels of entries beyond an end: densities on the scale, or probabilities."""
-        if not isinstance(column, Numeric) or column.kind != "continuous":
+        if not isinstance(column, Numeric):
             return coded.log_prob
         found = np.full(len(self.side), -np.inf)
-        for side in (LOWER, UPPER):
-            at = self.side == side
-            if at.any():
-                found[at] = column.ruler.law(side).log_density(self.distance[at])
-        return np.asarray(found + np.log(column.known))
+        for side, share in zip((LOWER, UPPER), self.shares, strict=True):
+            at = (self.side == side) & (share > 0)
+            law = coded.log_prob - column.log_left
+            if column.kind == "continuous" and at.any():
+                law[at] = column.ruler.law(side).given().log_density(self.distance[at])
+            found[at] = law[at] + np.log(share[at])
+        return found
 
 
-def _beyond(column: Column, values: Values) -> _Beyond:
+def _beyond(column: Column, law: Any, values: Values) -> _Beyond:
     side, distance = np.zeros(len(values), np.int8), np.zeros(len(values))
     if not isinstance(column, Numeric):
-        return _Beyond(side, (0.0, 0.0), (0.0, 0.0), distance)
+        return _Beyond(side, (distance, distance), (0.0, 0.0), distance)
     plain, broken = plainly.numbers(values, column.facts, column.unit)
     side = np.where(values.missing | broken, BODY, column.ruler.side(plain)).astype(np.int8)
     x = column.ruler.numbers(plain)
@@ -165,7 +170,8 @@ def _beyond(column: Column, values: Values) -> _Beyond:
         at = side == which
         if at.any():
             distance[at] = column.ruler.distance(x[at], which)
-    return _Beyond(side, column.beyond, (_start(column, LOWER), _start(column, UPPER)), distance)
+    bent, starts = Conditional(column, law).bent(), (_start(column, LOWER), _start(column, UPPER))
+    return _Beyond(side, (bent.lower, bent.upper), starts, distance)
 
 
 def _start(column: Numeric, side: int) -> float:
@@ -174,11 +180,11 @@ def _start(column: Numeric, side: int) -> float:
     if not ruler.law(side).share:
         return 0.0
     if column.kind == "continuous":
-        level = ruler.law(side).log_density(np.zeros(1))
+        level = ruler.law(side).given().log_density(np.zeros(1))
     else:
         last = ruler.numbers(np.array([ruler.least if side == LOWER else ruler.greatest]))
         level = column.log_beyond(last + side * ruler.resolution.at(last), side)
-    return float(level[0] + np.log(column.known))
+    return float(level[0])
 
 
 def _inside(column: Any, law: Any, parts: _Parts, numbers: Numbers, level: Numbers) -> Numbers:

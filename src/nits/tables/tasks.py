@@ -16,12 +16,10 @@ from nits.tables import networks
 from nits.tables.defaults import Plan, Style
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows, parted
+from nits.training.streamed import Besides, Streamed
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
-
-SIMPLE_PNN = (32,)
-"""Units of the PNNs of simple members."""
 
 TOLD_BY = 500
 """Held-out rows by which styles are told apart on one fold; with fewer, two folds are."""
@@ -31,10 +29,20 @@ TRIALS = 0.1
 """Of the budget for all members, what trials of orders take."""
 
 
-def minutes_of(estimator: NITSDensity) -> float | None:
+OUTLIERS = 0.1
+"""Of the same budget, what the network of outlier scores takes."""
+
+
+def minutes_of(estimator: NITSDensity, plan: Plan) -> float | None:
     """Returns the minutes that members have, if the user has named some."""
     tried = TRIALS if estimator.order_trials_ else 0.0
-    return None if estimator.max_minutes is None else (1 - tried) * estimator.max_minutes
+    beside = OUTLIERS if scores_outliers(estimator, plan) else 0.0
+    return None if estimator.max_minutes is None else (1 - tried - beside) * estimator.max_minutes
+
+
+def scores_outliers(estimator: NITSDensity, plan: Plan) -> bool:
+    """Returns whether there is to be a network of outlier scores."""
+    return plan.members > 1 if estimator.outliers is None else bool(estimator.outliers)
 
 
 class Task(NamedTuple):
@@ -53,7 +61,7 @@ class Task(NamedTuple):
     about: dict[str, Any]
     fold: int
     rows: Rows
-    fitted: torch.Tensor
+    fitted: torch.Tensor | Besides
     held_out: torch.Tensor
     recipe: Recipe | None
     max_steps: int | None
@@ -108,7 +116,7 @@ class Course(NamedTuple):
     rows: Rows
     plan: Plan
     seed: int
-    parts: list[tuple[torch.Tensor, torch.Tensor]]
+    parts: Sequence[tuple[torch.Tensor | Besides, torch.Tensor]]
     tried: int
 
     @classmethod
@@ -118,7 +126,11 @@ class Course(NamedTuple):
         tried = 1 if len(rows) * fraction >= TOLD_BY else 2
         left = max(plan.members - tried * styles, 0)
         number = tried + math.ceil(left / styles) if left else math.ceil(plan.members / styles)
-        parts = folds(len(rows), number, fraction, seed)
+        parts: Sequence[tuple[torch.Tensor | Besides, torch.Tensor]]
+        if isinstance(rows, Streamed):
+            parts = rows.folds(number, fraction, seed)
+        else:
+            parts = folds(len(rows), number, fraction, seed)
         return cls(estimator, rows, plan, seed, parts, tried)
 
     def first(self) -> list[Task]:
@@ -128,10 +140,10 @@ class Course(NamedTuple):
         found = [self.network(k, k // len(styles), styles[k % len(styles)]) for k in range(count)]
         if self.plan.members == 1:
             return found
-        return [*found, *self._simple(found, (networks.LINEAR, networks.INDEPENDENT))]
+        return [*found, *self._simple(found)]
 
     def second(self, kept: Collection[str]) -> list[Task]:
-        """Returns the second round: networks and simple members of the sorts that were kept."""
+        """Returns the second round: networks of the sorts that were kept, and simple members."""
         every = self.plan.styles[: self.plan.members]
         styles = [style for style in every if style.name in kept]
         begun = self.tried * len(every)
@@ -140,8 +152,7 @@ class Course(NamedTuple):
             self.network(begun + k, self.tried + k // len(every), styles[k % len(styles)])
             for k in range(count)
         ]
-        simple = [sort for sort in (networks.LINEAR, networks.INDEPENDENT) if sort in kept]
-        return [*found, *self._simple(found, simple)]
+        return [*found, *self._simple(found)]
 
     def network(self, k: int, fold: int, style: Style, order: Sequence[int] | None = None) -> Task:
         """Returns what the network number k is to learn.
@@ -178,18 +189,17 @@ class Course(NamedTuple):
             self.seed + k,
         )
 
-    def _simple(self, trained: list[Task], sorts: Collection[str]) -> list[Task]:
+    def _simple(self, trained: list[Task]) -> list[Task]:
         """Returns simple members for the folds of networks."""
         by_fold = {task.fold: task for task in trained}
-        about = {"pnn": list(SIMPLE_PNN), "knots": 0, "whiten": False}
         sketch = self.estimator.sketch_
         return [
             task._replace(
-                density=networks.simple(sketch, sort, SIMPLE_PNN),
+                density=networks.simple(sketch, sort),
                 sort=sort,
-                about=about,
+                about={"pnn": list(networks.simple_pnn(sketch, sort)), "knots": 0, "whiten": False},
                 recipe=None,
             )
             for task in by_fold.values()
-            for sort in sorts
+            for sort in networks.simple_sorts(sketch, len(self.rows))
         ]

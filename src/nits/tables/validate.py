@@ -58,10 +58,13 @@ class TableWarning(UserWarning):
     """A notice about a table: what was set aside, or differs from the training table."""
 
 
-def told_of(notice: str) -> None:
-    """Gives a notice as a warning, if there is one."""
+def told_of(notice: str, levels: int = 4) -> None:
+    """Gives a notice as a warning, if there is one.
+
+    levels: Calls between the user's line and this one, this one included.
+    """
     if notice:
-        warnings.warn(notice, TableWarning, stacklevel=4)
+        warnings.warn(notice, TableWarning, stacklevel=levels)
 
 
 def checked_levels(levels: Any) -> NDArray[np.float64]:

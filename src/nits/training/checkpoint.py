@@ -76,7 +76,8 @@ def digest(tensors: State, words: str) -> str:
     for name in sorted(tensors):
         t = tensors[name].detach().cpu().contiguous()
         found.update(f"{name} {t.dtype} {tuple(t.shape)}".encode())
-        found.update(t.flatten().view(torch.uint8).numpy().data)
+        if t.numel():
+            found.update(t.flatten().view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

@@ -12,8 +12,10 @@ from nits.training import interrupts, memory, resuming, subnormal
 from nits.training.history import History
 from nits.training.loop import Loop
 from nits.training.progress import Bar, Reporter, Silent
+from nits.training.ranks import RankLost
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Array, Rows, checked, inside, refuse_degenerate, split
+from nits.training.streamed import Streamed
 
 
 def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the method are in Recipe
@@ -48,6 +50,12 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     compile: False to train by plain tensor operations, True to have torch.compile make kernels
         where our own cannot be used; by default if it pays. `nits.kernels` rules for scoring, too.
     progress: Whether to show a bar, or what is told of the progress in its place.
+
+    >>> import nits, torch
+    >>> model = nits.NITS.mlp(2, hidden=16, blocks=1)
+    >>> history = nits.fit(model, torch.randn(500, 2), max_steps=20, seed=1, progress=False)
+    >>> history.step[-1]
+    20
     """
     recipe = recipe or Recipe()
     if max_epochs is None and max_steps is None and max_minutes is None:
@@ -62,21 +70,35 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
         train, left_out = _inside(model, train, "training", reporter)
         held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
         loop = Loop(model, train, held_out, recipe, budget, seed)
+        first = loop.ranks.rank == 0
         loop.history.outside = left_out
         loop.prepare(resume)
         place = None if checkpoint is None else Path(checkpoint)
         with _kernels(loop, compile) as ran:
             try:
                 with interrupts.waiting() as waiting:
-                    loop.run(reporter, waiting, place, checkpoint_minutes * 60)
+                    loop.run(reporter, waiting, place if first else None, checkpoint_minutes * 60)
+            except RankLost as error:
+                raise _lost(loop, place, error) from None
             except KeyboardInterrupt:
                 loop.history.stopped = "interrupted"
                 reporter.interrupted()
-            if place is not None and loop.whole:
+            finally:
+                loop.feed.close()
+            if place is not None and loop.whole and first:
                 resuming.save(loop, place)
             loop.finish()
         loop.history.kernels = sorted({*loop.history.kernels, *ran})
     return loop.history
+
+
+def _lost(loop: Loop, place: Path | None, error: RankLost) -> RankLost:
+    """Saves what this rank has, which all had, and returns what there is to say."""
+    if place is None:
+        return RankLost(f"{error}; without a checkpoint nothing is left of it.")
+    if loop.whole:
+        resuming.save(loop, place)
+    return RankLost(f"{error}; all {loop.step} steps are in {place}, from which any ranks go on.")
 
 
 def _reporter(progress: bool | Reporter) -> Reporter:
@@ -118,6 +140,11 @@ def _inside(model: Density, rows: Rows, name: str, reporter: Reporter) -> tuple[
     """Leaves out rows outside the support, and returns how many; their density is always zero."""
     possible = inside(model, rows)
     count = int((~possible).sum())
+    if count and isinstance(rows, Streamed):
+        raise ValueError(
+            f"rows of a table in pieces must lie in the support, but {count} do not; widen low and "
+            "high of the heads."
+        )
     if count:
         reporter.notice(
             f"{count} of {len(rows)} {name} rows lie outside the support and are left out."

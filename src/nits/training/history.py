@@ -19,6 +19,12 @@ class History:
     validation: Of the averaged weights, on at most 16,384 validation rows.
     start: The same before the first step; None without validation rows. If no evaluation is better,
         `fit` returns the weights of the start, and `best_step` is 0.
+
+    >>> import nits, torch
+    >>> model = nits.NITS.independent(2)
+    >>> history = nits.fit(model, torch.randn(50, 2), max_steps=3, progress=False)
+    >>> isinstance(history, nits.History), history.stopped
+    (True, 'budget')
     """
 
     step: list[int] = field(default_factory=list)

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from nits.model.density import Density
+from nits.model.random_roles import RandomRoles
+from nits.training.ranks import Ranks
 from nits.training.rows import Rows, thinned
 
 STARTED_FROM = 200_000
@@ -35,13 +37,22 @@ def withheld_entries(model: Density, x: Tensor, share: float, generator: torch.G
     return hidden.to(x.device) & model.optional
 
 
-def mean_log_likelihood(model: Density, rows: Rows) -> float:
-    """Returns the mean log-likelihood of rows, in float64."""
+def mean_log_likelihood(model: Density, rows: Rows, ranks: Ranks | None = None) -> float:
+    """Returns the mean log-likelihood of rows, in float64.
+
+    ranks: Those that score a part each, unless what the model draws at random is for all rows.
+    """
     total = weight = 0.0
+    shared = ranks is not None and not ranks.alone and not isinstance(model, RandomRoles)
+    if ranks is not None and shared:
+        part = ranks.part(len(rows))
+        rows = rows.view(torch.arange(part.start, part.stop))
     with torch.no_grad():
         for batch in rows.batches(SCORED_AT_ONCE, model.like):
             value = model.log_prob(batch.x, batch.context).double()
             w = torch.ones_like(value) if batch.weight is None else batch.weight.double()
             total += float((w * value).sum())
             weight += float(w.sum())
+    if ranks is not None and shared:
+        total, weight = ranks.summed(total, weight)
     return total / weight

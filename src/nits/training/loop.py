@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from nits.model.density import Density
 from nits.pnn.random import another
-from nits.training import resuming, stopping
+from nits.training import ranks, resuming, stopping
 from nits.training.history import History
 from nits.training.interrupts import Interrupts
 from nits.training.likelihood import (
@@ -24,7 +24,7 @@ from nits.training.likelihood import (
 )
 from nits.training.progress import Reporter
 from nits.training.recipe import Budget, Recipe
-from nits.training.rows import Batch, Rows, shuffled
+from nits.training.rows import Batch, Rows
 
 MAX_SKIPPED = 50
 """Steps in a row with a gradient that is not finite after which training gives up."""
@@ -49,6 +49,7 @@ class Loop:
         seed: int,
     ) -> None:
         self.model = model
+        self.ranks = ranks.current()
         self.train = train
         self.held_out = held_out
         self.recipe = recipe
@@ -70,7 +71,11 @@ class Loop:
             per_epoch=self.per_epoch,
             held_out=0 if held_out is None else len(held_out),
         )
-        self.order = torch.empty(0)
+        self.part = self.ranks.part(self.batch)
+        self.feed = train.feed(self.batch, seed, self.part)
+        self.clock = 0.0  # of the first rank, if there are several
+        self.wish = self.stop = False  # whether this rank, and any of them, wants to stop
+        self.begun = 0.0
 
     def prepare(self, resume: str | Path | None) -> None:
         """Sets initial weights, or those of a checkpoint, and everything that follows them."""
@@ -89,6 +94,9 @@ class Loop:
         self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
         if resume is not None:
             resuming.load(self, Path(resume))
+        self.ranks.share([*self.model.state_dict().values(), *self.average.state_dict().values()])
+        if not self.ranks.alone:
+            self.model.take_part(self.part.start, self.batch)
 
     def worth_compiling(self) -> bool:
         """Returns whether torch.compile pays, by the amount of work only: runs stay repeatable."""
@@ -102,19 +110,20 @@ class Loop:
     ) -> None:
         """Trains until the budget is used up or validation has stalled for too long."""
         self.model.train()
-        begun = time.monotonic()
+        self.begun = time.monotonic()
         self.resumed = self.seconds
+        begun = self._now()
         if self.step == 0:
             self.evaluate_start()
-        saved = shown = evaluated = time.monotonic()
+        saved = shown = evaluated = self._now()
         while not self.history.stopped:
-            interrupts.check()
-            self.seconds = self.resumed + time.monotonic() - begun
+            self._check(interrupts)
+            now = self._now()
+            self.seconds = self.resumed + now - begun
             progress = self.budget.progress(self.step, self.seconds, self.per_epoch)
-            now = time.monotonic()
             if self.recent and (progress >= 1 or self._due(now - evaluated)):
                 self.evaluate(now - evaluated)
-                evaluated = now = time.monotonic()
+                evaluated = now = self._now()
                 if stopping.stalled(self.history, self.recipe):
                     self.history.stopped = "patience"
             if progress >= 1 and self.step:  # one step is taken, however late it is
@@ -133,6 +142,18 @@ class Loop:
         h = self.history  # of no evaluation, if there was time for no step
         train, speed = (h.train[-1], h.rows_per_second[-1]) if h.train else (math.nan, 0.0)
         reporter.update(1.0, train, self._latest(), speed)
+
+    def _now(self) -> float:
+        """Returns the time by which all ranks go."""
+        return time.monotonic() if self.ranks.alone else self.clock
+
+    def _check(self, interrupts: Interrupts) -> None:
+        """Raises KeyboardInterrupt if Ctrl-C came; of several ranks, in all at the same step."""
+        if self.ranks.alone:
+            interrupts.check()
+        elif self.stop:
+            raise KeyboardInterrupt
+        self.wish = interrupts.came
 
     def _due(self, seconds: float) -> bool:
         """Returns whether to evaluate: by steps, and by the clock if the budget has no steps."""
@@ -164,19 +185,34 @@ class Loop:
 
     def gradient(self) -> float:
         """Sets the gradient of the next batch's mean log-likelihood, and returns that."""
-        batch = self._next_batch()
+        batch = self.feed.batch(self.step, self.model.like)
         self.optimizer.zero_grad(set_to_none=True)
         log_prob = self.model(batch.x, batch.context, self._withheld(batch))
+        if not self.ranks.alone:
+            return self._exchanged(log_prob, batch.weight)
         value = log_prob.mean() if batch.weight is None else weighted_mean(log_prob, batch.weight)
         (-value).backward()
         return float(value.detach())
+
+    def _exchanged(self, log_prob: Tensor, weight: Tensor | None) -> float:
+        """Sets the gradient of all ranks' rows, and returns their mean log-likelihood."""
+        weighted = log_prob if weight is None else weight * log_prob
+        total = float(len(log_prob)) if weight is None else float(weight.sum())
+        (-weighted.sum()).backward()
+        told = float(weighted.detach().sum()), total, time.monotonic() - self.begun
+        step = self.ranks.exchange(self.parameters, told, self.wish)
+        self.clock, self.stop = step.seconds, step.stop
+        return step.value
 
     def _withheld(self, batch: Batch) -> Tensor | None:
         """Draws the entries to hide, if any, from a generator of the step's own."""
         if not self.recipe.hide:
             return None
         generator = torch.Generator().manual_seed(another(self._step_seed(), HIDING))
-        return withheld_entries(self.model, batch.x, self.recipe.hide, generator)
+        if self.ranks.alone:
+            return withheld_entries(self.model, batch.x, self.recipe.hide, generator)
+        whole = batch.x.new_empty(self.batch, batch.x.shape[1])
+        return withheld_entries(self.model, whole, self.recipe.hide, generator)[self.part]
 
     def _step_seed(self) -> int:
         return self.seed * 1_000_003 + self.step
@@ -196,16 +232,10 @@ class Loop:
         decay = min(self.recipe.average, self.step / (self.step + 10))
         self.recipe.optimizer.move_average(self.averages, self.parameters, decay)
 
-    def _next_batch(self) -> Batch:
-        epoch, position = divmod(self.step, self.per_epoch)
-        if position == 0 or not len(self.order):
-            self.order = shuffled(len(self.train), self.seed, epoch)
-        index = self.order[position * self.batch : (position + 1) * self.batch]
-        return self.train.take(index, self.model.like)
-
     def evaluate(self, seconds: float) -> None:
         """Scores validation rows with the averaged weights; keeps these if they are the best."""
         h = self.history
+        value = None if self.held_out is None else self._validated(self.held_out)
         self.whole = False
         h.step.append(self.step)
         h.epoch.append(self.step / self.per_epoch)
@@ -214,8 +244,8 @@ class Loop:
         h.learning_rate.append(self.optimizer.param_groups[0]["lr"])
         h.rows_per_second.append(self._speed(seconds))
         self.recent = []
-        if self.held_out is not None:
-            h.validation.append(self._validated(self.held_out))
+        if value is not None:
+            h.validation.append(value)
             self.counted = stopping.counted(h, stopping.settled(self.recipe))
             if h.validation[-1] > self.best:
                 self._keep(h.validation[-1])
@@ -237,7 +267,7 @@ class Loop:
     def _validated(self, held_out: Rows) -> float:
         some = held_out.subset(torch.arange(min(len(held_out), stopping.VALIDATION_ROWS)))
         self.average.reseed(self.seed)
-        return mean_log_likelihood(self.average, some)
+        return mean_log_likelihood(self.average, some, self.ranks)
 
     def _recent(self) -> float:
         return sum(self.recent) / len(self.recent) if self.recent else math.nan
@@ -252,8 +282,11 @@ class Loop:
         """Puts the best averaged weights, or the last ones without validation, into the model."""
         state = self.average.state_dict() if self.held_out is None else self.best_state
         self.model.load_state_dict(state)
+        self.model.take_part(0, None)
         self.model.eval()
         self.model.reseed(self.seed)  # noise as in all evaluations
         if self.held_out is not None:
-            self.history.final_validation = mean_log_likelihood(self.model, self.held_out)
+            self.history.final_validation = mean_log_likelihood(
+                self.model, self.held_out, self.ranks
+            )
         self.model.reseed(None)

@@ -39,7 +39,12 @@ class Optimizer(ABC):
 
 @dataclass(frozen=True)
 class AdamW(Optimizer):
-    """AdamW after a cosine, with an exponential moving average of the weights."""
+    """AdamW after a cosine, with an exponential moving average of the weights.
+
+    >>> import nits
+    >>> nits.Recipe(optimizer=nits.AdamW(), average=0.99).optimizer.schedule()
+    Cosine(warmup=100, floor=0.0)
+    """
 
     def schedule(self) -> Schedule:
         """Returns a cosine that ends with the budget."""
@@ -67,6 +72,10 @@ class ScheduleFree(Optimizer):
     """AdamW at a constant rate, with an average that needs no end of training to be planned for.
 
     It wants about twice the learning rate of `AdamW`; `Recipe.average` is not used.
+
+    >>> import nits
+    >>> nits.ScheduleFree().schedule()
+    Constant(warmup=100)
     """
 
     def schedule(self) -> Schedule:

@@ -26,6 +26,11 @@ class Recipe:
     start_from_data: Whether the weights start where each column follows its own distribution.
     hide: Share of the entries of optional columns that are hidden from later columns at a step, so
         that these learn to do without them.
+
+    >>> import nits
+    >>> recipe = nits.Recipe(batch_size=256, optimizer=nits.ScheduleFree(), learning_rate=4e-3)
+    >>> nits.Recipe(schedule=nits.Plateau(patience=2)).schedule.cut
+    0.5
     """
 
     batch_size: int = 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -27,6 +27,16 @@ class Batch(NamedTuple):
     weight: Tensor | None
 
 
+class Feed(Protocol):
+    """What hands out the rows of one step after another, or a part of them."""
+
+    def batch(self, step: int, like: Tensor) -> Batch:
+        """Returns the rows of a step, as tensors of the dtype and device of `like`."""
+
+    def close(self) -> None:
+        """Ends what reads ahead."""
+
+
 class Rows:
     """N rows with their context and weights, in memory or memory-mapped.
 
@@ -34,7 +44,15 @@ class Rows:
     read: Makes features of the context of a batch, so that they need no memory for all rows; by
         default the context is what the model takes.
     index: Which rows of these arrays, shape (N,); by default all.
+    places: Where the rows of x are in the table, if they are not all of it; see `Streamed`.
+
+    >>> import nits, torch
+    >>> rows = nits.Rows(torch.randn(100, 2), context=torch.randn(100, 3), weight=torch.rand(100))
+    >>> len(rows)
+    100
     """
+
+    places: Tensor | None = None
 
     def __init__(
         self,
@@ -65,8 +83,8 @@ class Rows:
         weight = None if self.weight is None else self._taken(self.weight, index)
         return Rows(self._taken(self.x, index), self._features(index), weight)
 
-    def view(self, index: Tensor) -> Rows:
-        """Returns some of the rows without a copy of them."""
+    def view(self, index: Any) -> Rows:
+        """Returns some of the rows, by their positions, without a copy of them."""
         index = index if self.index is None else self.index[index]
         return Rows(self.x, self.context, self.weight, self.read, index)
 
@@ -92,6 +110,19 @@ class Rows:
         if self.weight is None or self.index is None:
             return None if self.weight is None else torch.as_tensor(self.weight)
         return _take(self.weight, self.index)
+
+    def spread(self, count: int) -> Tensor:
+        """Returns the positions of at most `count` rows, evenly spread over their weights."""
+        count, weights = min(count, len(self)), self.weights
+        if weights is None:
+            return torch.linspace(0, len(self) - 1, count, dtype=torch.float64).long()
+        total = weights.double().cumsum(0)
+        levels = (torch.arange(count, dtype=torch.float64) + 0.5) / count * total[-1].cpu()
+        return torch.searchsorted(total.cpu(), levels).clamp(max=len(self) - 1)
+
+    def feed(self, size: int, seed: int, part: slice = slice(None)) -> Feed:
+        """Returns what hands out shuffled batches of a size, or of each the same part."""
+        return Shuffled(self, size, seed, part)
 
     def digest(self) -> str:
         """Returns a checksum of the rows, their context and their weights, in their order."""
@@ -200,18 +231,7 @@ def thinned(rows: Rows, count: int, like: Tensor) -> Batch:
 
     If rows have weights, each is there in proportion to its weight.
     """
-    index = _spread(rows, min(count, len(rows)))
-    return rows.take(index, like)._replace(weight=None)
-
-
-def _spread(rows: Rows, count: int) -> Tensor:
-    """Returns the positions of some rows, evenly spread over the sum of their weights."""
-    weights = rows.weights
-    if weights is None:
-        return torch.linspace(0, len(rows) - 1, count, dtype=torch.float64).long()
-    total = weights.double().cumsum(0)
-    levels = (torch.arange(count, dtype=torch.float64) + 0.5) / count * total[-1].cpu()
-    return torch.searchsorted(total.cpu(), levels).clamp(max=len(rows) - 1)
+    return rows.take(rows.spread(count), like)._replace(weight=None)
 
 
 def inside(model: Density, rows: Rows) -> Tensor:
@@ -222,6 +242,8 @@ def inside(model: Density, rows: Rows) -> Tensor:
 
 def split(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:
     """Returns training and validation rows, drawn at random; None if there are too few of these."""
+    if fraction == 0:
+        return rows, None
     train, held_out = parted(len(rows), fraction, seed)
     return (rows.view(train), rows.view(held_out)) if len(held_out) else (rows, None)
 
@@ -245,3 +267,27 @@ def parted(count: int, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
 def shuffled(count: int, seed: int, epoch: int) -> Tensor:
     """Returns the order of the rows in an epoch: a function of the seed and the epoch alone."""
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch))
+
+
+class Shuffled:
+    """Batches of rows in memory, in another order in each epoch.
+
+    part: Of each batch; ranks that train together have one each.
+    """
+
+    def __init__(self, rows: Rows, size: int, seed: int, part: slice = slice(None)) -> None:
+        self.rows, self.size, self.seed, self.part = rows, size, seed, part
+        self.per_epoch = max(1, len(rows) // size)
+        self.epoch = -1
+        self.order = torch.empty(0)
+
+    def batch(self, step: int, like: Tensor) -> Batch:
+        """Returns the rows of a step, or the part of them."""
+        epoch, position = divmod(step, self.per_epoch)
+        if epoch != self.epoch:
+            self.epoch, self.order = epoch, shuffled(len(self.rows), self.seed, epoch)
+        index = self.order[position * self.size : (position + 1) * self.size]
+        return self.rows.take(index[self.part], like)
+
+    def close(self) -> None:
+        """Has nothing to end."""

@@ -23,6 +23,10 @@ class Cosine:
     """Linear warm-up, then half a cosine down to `floor` at the end of the budget.
 
     warmup: Steps of the warm-up.
+
+    >>> import nits
+    >>> nits.Cosine(warmup=10).factor(step=500, progress=0.5, validation=[])
+    0.5
     """
 
     warmup: int = 100
@@ -39,6 +43,10 @@ class Constant:
     """Linear warm-up, then the same rate to the end.
 
     warmup: Steps of the warm-up.
+
+    >>> import nits
+    >>> nits.Constant(warmup=10).factor(step=4, progress=0.1, validation=[])
+    0.5
     """
 
     warmup: int = 100
@@ -54,6 +62,10 @@ class Plateau:
 
     warmup: Steps of the warm-up.
     patience: Evaluations in a row without a better validation likelihood before a cut.
+
+    >>> import nits
+    >>> nits.Plateau(patience=2).factor(step=500, progress=0.5, validation=[1.0, 0.9, 0.9])
+    0.5
     """
 
     warmup: int = 100

@@ -1,13 +1,14 @@
 """The weight models W, which map the columns before to the PNN weights θ of each column.
 
 `weight_model` says what each of them does. `Independent` is the smallest, `MaskedMLP` is for
-tables, `CausalConv` for images; `Guided` adds a straight-line guess to one of the others. Each has
-a stepper for sampling. They know features and numbers of
+tables, `CausalConv` for images; `Guided` adds a straight-line guess to one of the others, and
+`Clusters` is a Gaussian mixture. Each has a stepper for sampling. They know features and numbers of
 weights, not what these mean. Imports `nits.heads` and what lies below it; `nits.model` builds on
 it.
 """
 
 from nits.weights.causal_conv import SIZES, CausalConv, ConvSize
+from nits.weights.clusters import Clusters
 from nits.weights.guided import Guided
 from nits.weights.independent import Independent
 from nits.weights.masked_mlp import MaskedMLP
@@ -16,6 +17,7 @@ from nits.weights.weight_model import Replay, Stepper, WeightModel
 __all__ = [
     "SIZES",
     "CausalConv",
+    "Clusters",
     "ConvSize",
     "Guided",
     "Independent",

@@ -61,6 +61,11 @@ class Allowance:
             last = codes * (hidden * len(outputs) + sum(outputs))
         self.take(hidden * (sum(inputs) + context + 2 * blocks * hidden) + last)
 
+    def clusters(self, about: dict[str, Any], outputs: Sequence[int]) -> None:
+        """Checks the sizes of a `Clusters`."""
+        count = size(about["components"], "components", self.numbers, least=1)
+        self.take(count * (len(outputs) ** 2 + sum(outputs)))
+
     def lines(self, about: dict[str, Any], inputs: Sequence[int]) -> None:
         """Checks the sizes of the lines of a `Guided`."""
         context = size(about["context"], "context", self.numbers)

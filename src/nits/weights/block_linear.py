@@ -177,22 +177,39 @@ def relu_gain(share: float = 1.0) -> float:
 
 
 def dropout(
-    x: Tensor, probability: float, training: bool, generator: torch.Generator | None = None
+    x: Tensor,
+    probability: float,
+    training: bool,
+    generator: torch.Generator | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Tensor:
     """Zeroes entries with this probability, to 16 bits, and scales the rest to keep the mean.
 
     generator: On the device of x; torch's global one by default.
+    part: Of which rows of a larger batch x, shape (h, N), is: the first one, and the size of the
+        batch, for all of which numbers are drawn.
     """
     dropped = round(probability * LEVELS)
     if not training or not dropped:
         return x
     if dropped == LEVELS:
         return x * 0
+    start, total = part or (0, x.shape[-1])
+    whole = x if part is None else _as_wide(x, total)
     if x.device.type == "cpu":
-        kept = _kept(x, dropped, generator)
+        kept = _kept(whole, dropped, generator)
     else:
-        kept = torch.empty_like(x).bernoulli_(1 - dropped / LEVELS, generator=generator)
+        kept = torch.empty_like(whole).bernoulli_(1 - dropped / LEVELS, generator=generator)
+    if part is not None:
+        kept = kept[:, start : start + x.shape[-1]]
     return x * kept.mul_(LEVELS / (LEVELS - dropped))
+
+
+def _as_wide(x: Tensor, rows: int) -> Tensor:
+    """Returns an empty tensor of so many rows with the layout of x, shape (h, N)."""
+    if x.t().is_contiguous() and not x.is_contiguous():
+        return x.new_empty(rows, x.shape[0]).t()
+    return x.new_empty(x.shape[0], rows)
 
 
 def _kept(x: Tensor, dropped: int, generator: torch.Generator | None) -> Tensor:

@@ -42,6 +42,9 @@ class ConvSize(NamedTuple):
         first half.
     dilations: Dilations of the blocks' convolutions, which the blocks take in turn.
     dropout: Probability of dropping a feature inside a block.
+
+    >>> import nits
+    >>> model = nits.NITSImages(size=nits.weights.ConvSize(filters=16, blocks=2, dilations=(1, 2)))
     """
 
     filters: int = 48
@@ -78,6 +81,13 @@ class CausalConv(WeightModel):
     present: Mask of the pixels that have columns, shape (H, W); all by default.
     units: See `PixelTheta`.
     generator: What initial weights are drawn from, or its seed; by default torch's global one.
+
+    >>> import nits
+    >>> head, tiny = nits.heads.Quantized(0.0, 1.0, 16), nits.weights.SIZES["tiny"]
+    >>> sizes = [head.inputs] * 16, [head.weights] * 16
+    >>> net = nits.weights.CausalConv(*sizes, shape=(1, 4, 4), size=tiny, units=head.units)
+    >>> nits.NITS([head] * 16, net).columns  # what nits.NITS.conv makes
+    16
     """
 
     present: Tensor

@@ -11,6 +11,7 @@ from nits.heads import Head
 from nits.weights import activations
 from nits.weights.allowance import Allowance, size
 from nits.weights.causal_conv import CausalConv, ConvSize
+from nits.weights.clusters import Clusters
 from nits.weights.guided import Guided
 from nits.weights.independent import Independent
 from nits.weights.masked_mlp import MaskedMLP
@@ -28,6 +29,8 @@ def described(weights: WeightModel) -> dict[str, Any]:
             "heard": weights.heard,
             "model": inner,
         }
+    if isinstance(weights, Clusters):
+        return {"kind": "clusters", "components": weights.components}
     if isinstance(weights, Independent):
         return {"kind": "independent", "context": weights.context}
     if isinstance(weights, MaskedMLP):
@@ -35,7 +38,7 @@ def described(weights: WeightModel) -> dict[str, Any]:
     if isinstance(weights, CausalConv):
         return {"kind": "causal_conv", "context": weights.context, **weights.sizes()}
     raise TypeError(
-        "a file can describe Guided, Independent, MaskedMLP and CausalConv, but not "
+        "a file can describe Guided, Clusters, Independent, MaskedMLP and CausalConv, but not "
         f"{type(weights).__name__}; save its state_dict yourself."
     )
 
@@ -51,6 +54,9 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head], allowance: Allowanc
         allowance.lines(about, inputs)
         inner = weights_of(about["model"], heads, allowance)
         return Guided(inner, heads, int(about["context"]), about["straight"], about["heard"])
+    if about["kind"] == "clusters":
+        allowance.clusters(about, outputs)
+        return Clusters(heads, about["components"])
     about = {"context": 0, **about}
     context = about["context"]
     if about["kind"] == "independent":

@@ -51,6 +51,13 @@ class Guided(WeightModel):
     context: Number of features of the context, that of the model by default.
     straight: Which of these features the lines read, all by default.
     heard: Which of them the model reads, all by default.
+
+    >>> import nits
+    >>> heads = [nits.heads.Continuous()] * 3
+    >>> sizes = [head.inputs for head in heads], [head.weights for head in heads]
+    >>> net = nits.weights.Guided(nits.weights.MaskedMLP(*sizes, hidden=16, blocks=1), heads)
+    >>> nits.NITS(heads, net).sample(4).shape
+    torch.Size([4, 3])
     """
 
     coefficients: Tensor

@@ -16,6 +16,12 @@ class Independent(WeightModel):
 
     inputs, outputs, context: See `WeightModel`; neither columns nor a context are read.
     generator: What θ is drawn from, or its seed; torch's global generator by default.
+
+    >>> import nits
+    >>> head = nits.heads.Categorical(3)
+    >>> weights = nits.weights.Independent([head.inputs] * 2, [head.weights] * 2)
+    >>> nits.NITS([head, head], weights).sample(4).shape
+    torch.Size([4, 2])
     """
 
     def __init__(

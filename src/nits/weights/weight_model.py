@@ -32,10 +32,12 @@ class WeightModel(nn.Module, ABC):
     context: Number of features that are given, and not modelled.
     sampled_at_once: Rows that one stepper has memory for; more are drawn one batch after another.
     generator: What dropout draws from; None, torch's global generator, unless `reseed` was called.
+    part: Where the rows begin in a batch that several processes share, and how many that has.
     """
 
     sampled_at_once = 8192
     generator: torch.Generator | None = None
+    part: tuple[int, int] | None = None
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
         super().__init__()

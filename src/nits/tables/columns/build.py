@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 
 from nits.tables.columns import plainly
 from nits.tables.columns.categories import Categories
-from nits.tables.columns.column import Column, Facts
+from nits.tables.columns.column import LOWER, UPPER, Column, Facts
 from nits.tables.columns.gridded import Gridded, separable
-from nits.tables.columns.listed import Codes, Ordered
+from nits.tables.columns.listed import Codes, Listed, Ordered
+from nits.tables.columns.numeric import Numeric
 from nits.tables.columns.real import Real
 from nits.tables.columns.ruler import Ruler
-from nits.tables.evidence import choice, decisions, grids
+from nits.tables.evidence import choice, decisions, grids, tails
+from nits.tables.evidence.choice import Seen
 from nits.tables.evidence.decisions import Decision
 from nits.tables.evidence.grids import Grid
 from nits.tables.evidence.resolution import Resolution
 from nits.tables.evidence.scales import Linear
-from nits.tables.evidence.tails import NO_TAIL
+from nits.tables.evidence.tails import NO_TAIL, Tail
 from nits.tables.frames import Values
 
 Support = tuple[float, float]
@@ -45,20 +47,52 @@ def column(
     """
     facts = Facts.of(name, values)
     known = _known(values, facts)
+    return built(facts, known, Seen.of(known, values.dtype), kind, support, pool_below)
+
+
+def built(
+    facts: Facts,
+    known: NDArray[Any],
+    seen: Seen,
+    kind: str | None = None,
+    support: Support | None = None,
+    pool_below: int = 0,
+) -> Column:
+    """Returns the column of these facts, of whose values so much was seen; see `column`.
+
+    known: Values that are not missing, ordered categories as positions; the extremes among them.
+    """
     if len(np.unique(known[:1000])) == 1 and bool((known == known[0]).all()):
-        return _single(facts, values, known)
-    with _named(name):
-        decision = choice.decide(
-            known,
-            values.dtype,
-            kind=kind,
-            support=support,
-            atoms=kind != "continuous",
-            levels=len(values.levels) if values.levels and values.ordered else None,
+        return _single(facts, known)
+    declared = len(facts.levels) if facts.levels and facts.ordered else None
+    with _named(facts.name):
+        decision = choice.judged(
+            seen, kind=kind, support=support, atoms=kind != "continuous", levels=declared
         )
-    reason = f"{len(values.levels)} categories in order" if values.levels and values.ordered else ""
-    facts = replace(facts, reason=reason or decision.reason, scores=dict(decision.scores))
-    return _made(facts, decision, known, pool_below)
+    reason = decision.reason if declared is None else f"{declared} categories in order"
+    facts = replace(facts, reason=reason, scores=dict(decision.scores))
+    made = _made(facts, decision, known, seen.counts, pool_below)
+    if isinstance(made, Listed | Categories):
+        counts = seen.counts or Counter(known.tolist())
+        single = sum(count == 1 for count in counts.values())
+        made = replace(made, facts=replace(made.facts, singles=single))
+    if not isinstance(made, Numeric):
+        return made
+    return _edged(made, grids.integers(known), None if seen.record is None else seen.record.counts)
+
+
+def _edged(column: Numeric, plain: NDArray[Any], counts: NDArray[np.int64] | None) -> Column:
+    """Returns a column whose tails know which of the training values are outermost.
+
+    counts: How often each value occurs, if these are the distinct ones.
+    """
+    numbers = column.place(plain)[0].astype(np.float32)
+
+    def edged(side: int) -> Tail:
+        edge, part = tails.outermost(numbers, side, counts)
+        return replace(column.ruler.law(side), edge=edge, part=part)
+
+    return replace(column, ruler=replace(column.ruler, lower=edged(LOWER), upper=edged(UPPER)))
 
 
 @contextmanager
@@ -77,17 +111,24 @@ def _known(values: Values, facts: Facts) -> NDArray[Any]:
     return values.known
 
 
-def _single(facts: Facts, values: Values, known: NDArray[Any]) -> Column:
+def _single(facts: Facts, known: NDArray[Any]) -> Column:
     """Returns the column of one value and holes."""
     facts = replace(facts, reason="one value, or missing")
     unit = plainly.unit_of(known)
     return Categories(facts, (grids.integers(known[:1]).tolist()[0],), unit=unit)
 
 
-def _made(facts: Facts, decision: Decision, known: NDArray[Any], pool_below: int) -> Column:
+def _made(
+    facts: Facts,
+    decision: Decision,
+    known: NDArray[Any],
+    counts: Mapping[Any, int] | None,
+    pool_below: int,
+) -> Column:
     unit, kind = plainly.unit_of(known), decision.kind
     if isinstance(kind, decisions.Levels) and (decision.scale is None or pool_below > 0):
-        return _categories(facts, kind, grids.integers(known), pool_below, unit)
+        counts = counts or Counter(grids.integers(known).tolist())
+        return _categories(facts, kind, counts, pool_below, unit)
     ruler = _ruler(decision, known)
     if isinstance(kind, decisions.Levels):
         return Codes(facts, unit, ruler, kind.values)
@@ -142,10 +183,13 @@ def _gridded(facts: Facts, unit: str | None, ruler: Ruler, kind: decisions.Gridd
 
 
 def _categories(
-    facts: Facts, kind: decisions.Levels, known: NDArray[Any], pool_below: int, unit: str | None
+    facts: Facts,
+    kind: decisions.Levels,
+    counts: Mapping[Any, int],
+    pool_below: int,
+    unit: str | None,
 ) -> Column:
     """Returns categories, of which rare ones are pooled if the user wants it or they are many."""
-    counts = Counter(known.tolist())
     rare = sorted(level for level in counts if counts[level] < pool_below)
     if len(rare) < 2:
         return Categories(facts, kind.values, kind.pooled, kind.shares, unit)

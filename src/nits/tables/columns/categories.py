@@ -55,7 +55,7 @@ class Categories(Column):
         if self.pooled:
             share = dict(zip(self.pooled, self.shares, strict=True))
             log_prob += np.log([share.get(value, 1.0) for value in listed]) * ~values.missing
-        return Coded(numbers, log_prob, unseen, unseen)
+        return Coded(numbers, log_prob, unseen, unseen, np.zeros(len(numbers), np.int8))
 
     def _plain(self, values: Values) -> list[Any]:
         """Returns values of the kind that the levels are: a retyped table may have others."""

@@ -1,12 +1,17 @@
 """What every column of a schema does: values to numbers for the model and back, and what is fixed.
 
 The model gives the probabilities of what the training rows showed. A column adds what they cannot
-show, by construction, not by learning: with n known values and the share q of rows that have one,
+show, by construction, not by learning. At an end without a limit, with m the model's mass of the k
+outermost of n training values, given the columns before,
 
-    P(beyond an end) = q / (n + 1)  at each end without a limit,    P(unseen) = 1 / (n + 2)   (28)
+    P(beyond) = (1 − ε) m s n / k + ε s,    s = 1 / (n + 1)                                  (28)
 
-and everything else has the probability that is left, times that of the model. Later columns read
-the nearest number that the training rows had.
+So s of all rows lie beyond, those most often whose values are expected near the end. What is beyond
+by the first term is taken from the outermost values, what is by the second from all values alike.
+If o listed values occurred once in a table of D columns, P(unseen) = (o + 1/D) / (n + 2): the next
+row has a new value as often as there are such, and something new in a column without any in one of
+n + 2 rows. Everything known is multiplied by what that leaves. Later columns read the nearest
+number that the training rows had.
 """
 
 from __future__ import annotations
@@ -20,11 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits.heads import Head
+from nits.tables.columns.beyond import NOWHERE, Beyond
 from nits.tables.frames import Values, plain, single
 from nits.tables.zones import local
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Sides = NDArray[np.int8]
 
 LOWER, BODY, UPPER = -1, 0, 1
 """Where a value lies: beyond the least training value, between the ends, beyond the greatest."""
@@ -37,12 +44,15 @@ class Coded(NamedTuple):
     log_prob: What is added to the model's log-probability, or stands in its place.
     fixed: Whether it stands in its place.
     unseen: Which values were never seen in training, though they could have been.
+    side: LOWER or UPPER for values beyond an end, to which the model's log-mass of the outermost
+        values is added, equation (28); BODY for all others.
     """
 
     numbers: Numbers
     log_prob: Numbers
     fixed: Flags
     unseen: Flags
+    side: Sides
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,8 @@ class Facts:
     """What a column was in the training table.
 
     rows, holes: How many known and how many missing values it had.
+    singles: How many of its listed values occurred once.
+    columns: How many columns the table had.
     reason: Why it is modelled as it is, and by how much the other candidates were behind.
     scores: Nats per row of held-out values, by candidate.
     levels, ordered: Declared categories, and whether their order means something.
@@ -59,6 +71,8 @@ class Facts:
     dtype: str
     rows: int
     holes: int = 0
+    singles: int = 0
+    columns: int = 1
     reason: str = ""
     scores: dict[str, float] = field(default_factory=dict)
     levels: tuple[Any, ...] | None = None
@@ -70,7 +84,7 @@ class Facts:
         holes = int(values.missing.sum())
         known = len(values) - holes
         levels, ordered = values.levels, values.ordered
-        return cls(name, values.dtype, known, holes, reason, levels=levels, ordered=ordered)
+        return cls(name, values.dtype, known, holes, reason=reason, levels=levels, ordered=ordered)
 
 
 @dataclass(frozen=True)
@@ -113,17 +127,18 @@ class Column(ABC):
     @property
     def unseen(self) -> float:
         """The probability of what was never seen, equation (28)."""
-        return 1 / (self.facts.rows + self.facts.holes + 2)
+        facts = self.facts
+        return (facts.singles + 1 / facts.columns) / (facts.rows + facts.holes + 2)
 
     @property
-    def beyond(self) -> tuple[float, float]:
-        """The probabilities of values below the least and above the greatest, equation (28)."""
-        return 0.0, 0.0
+    def beyond(self) -> Beyond:
+        """What lies below the least value and above the greatest, equation (28)."""
+        return NOWHERE
 
     @property
     def log_left(self) -> float:
-        """Log of the probability that is left for what the model knows."""
-        return math.log1p(-self.unseen - sum(self.beyond))
+        """Log of the probability that is left for what the model knows, and what lies beyond."""
+        return math.log1p(-self.unseen)
 
     @abstractmethod
     def encode(self, values: Values) -> Coded:

@@ -35,7 +35,8 @@ class First(Column):
             )
         none = np.zeros(len(numbers), bool)
         holes = values.missing
-        return Coded(np.where(holes, np.nan, numbers), np.where(holes, 0.0, log_prob), none, none)
+        numbers, log_prob = np.where(holes, np.nan, numbers), np.where(holes, 0.0, log_prob)
+        return Coded(numbers, log_prob, none, none, none.astype(np.int8))
 
     def _values(self, found: Any) -> Values:
         unit = "M8[ns]" if _is_time(self.dtype) else None
@@ -190,7 +191,9 @@ def from_dict(record: dict[str, Any]) -> Column:
     own = {field.name for field in fields(cls)} & set(record)
     values = {n: UNLIMITED.get(n) if record[n] is None else record[n] for n in own}
     made: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-    facts = Facts(record["name"], record["dtype"], 0, int(record["optional"]), record["reason"])
+    facts = Facts(
+        record["name"], record["dtype"], 0, int(record["optional"]), reason=record["reason"]
+    )
     return cls(facts, **made)
 
 

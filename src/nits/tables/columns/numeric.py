@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits.tables.columns import plainly
-from nits.tables.columns.column import BODY, LOWER, UPPER, Coded, Column, Flags, Numbers
+from nits.tables.columns.beyond import Beyond, beyond
+from nits.tables.columns.column import BODY, LOWER, UPPER, Coded, Column, Flags, Numbers, Sides
 from nits.tables.columns.ruler import Ruler
 from nits.tables.frames import Values
 
@@ -29,10 +30,17 @@ class Numeric(Column):
     ruler: Ruler
 
     @property
-    def beyond(self) -> tuple[float, float]:
-        """The probabilities of values below the least and above the greatest, equation (28)."""
-        lower, upper = self.ruler.shares
-        return self.known * lower, self.known * upper
+    def beyond(self) -> Beyond:
+        """What lies below the least value and above the greatest, equation (28)."""
+        (low, high), tails = self.within, (self.ruler.lower, self.ruler.upper)
+        outer = (low, tails[0].edge), (self.under(tails[1].edge), min(high, self.span[1]))
+        return beyond(tails, outer, self.known)
+
+    def under(self, number: float) -> float:
+        """Returns a number below this one, and above all smaller ones of the column."""
+        if self.kind != "continuous":
+            return number - 0.5
+        return float(np.nextafter(np.float32(number), np.float32(-np.inf)))
 
     @property
     @abstractmethod
@@ -58,7 +66,7 @@ class Numeric(Column):
 
     @abstractmethod
     def log_beyond(self, x: Numbers, side: int) -> Numbers:
-        """Returns log-probabilities of values, less the base, beyond an end."""
+        """Returns log-probabilities of values, less the base, given that they are beyond an end."""
 
     @abstractmethod
     def values(self, numbers: Numbers) -> NDArray[Any]:
@@ -68,43 +76,57 @@ class Numeric(Column):
         """Returns numbers between the ends, and fixed log-probabilities beyond them."""
         plain, broken = plainly.numbers(values, self.facts, self.unit)
         n = len(plain)
-        side = self.ruler.side(plain)
+        known = ~values.missing & ~broken
+        side = np.where(known, self.ruler.side(plain), BODY).astype(np.int8)
         numbers, exact = self.place(plain)
-        numbers = np.where(values.missing | broken, self._middle(), numbers)
+        numbers = np.where(known, numbers, self._middle())
         log_prob = np.full(n, np.log(self.unseen))
-        unseen = values.missing | broken | ~exact
+        unseen = ~known | ~exact
         body = (side == BODY) & ~unseen
-        log_prob[body] = self.log_left + self.log_measure(plain[body], numbers[body])
+        log_prob[body] = self.log_kept(numbers[body])
+        log_prob[body] += self.log_measure(plain[body], numbers[body])
         for which in (LOWER, UPPER):
-            at = (side == which) & ~values.missing & ~broken
-            self._beyond(plain, at, which, unseen, log_prob)
+            self._beyond(plain, which, side, unseen, log_prob)
         if self.optional:
             numbers = np.where(values.missing, self.missing_number, numbers)
-            log_prob = np.where(values.missing, self.log_left, log_prob)
+            left = self.log_left + math.log(self.beyond.left)
+            log_prob = np.where(values.missing, left, log_prob)
             body, unseen = body | values.missing, unseen & ~values.missing
         out = self.ruler.ruled_out(plain) & ~values.missing
-        log_prob[out] = -np.inf
-        return Coded(numbers, log_prob, ~body | out, unseen & ~out)
+        log_prob[out], side[out] = -np.inf, BODY
+        return Coded(numbers, log_prob, ~body | out, unseen & ~out, side)
+
+    def log_kept(self, numbers: Numbers) -> Numbers:
+        """Returns what to add to the model's log-probability of numbers of known values."""
+        ends, found = self.beyond, np.full(len(numbers), self.beyond.left)
+        near = numbers.astype(np.float32)
+        for end in (ends.lower, ends.upper):
+            if end:
+                low, high = (np.float32(number) for number in end.outer)
+                found[(near > low) & (near <= high)] = end.left
+        return np.asarray(self.log_left + np.log(found))
 
     def _middle(self) -> float:
         """Returns the number at the middle of the scale, which is read where there is no value."""
         return float(self.place(self.ruler.body(self.ruler.scale.back(np.zeros(1))))[0][0])
 
     def _beyond(
-        self, plain: NDArray[Any], at: Flags, side: int, unseen: Flags, log_prob: Numbers
+        self, plain: NDArray[Any], which: int, side: Sides, unseen: Flags, log_prob: Numbers
     ) -> None:
         """Sets the log-probability of values beyond an end, and whether they count as unseen.
 
         A value that no tail reaches, because a limit was found, is unseen; one off the grid has
         the tail's probability times that of what was never seen.
         """
+        at = side == which
         if not at.any():
             return
-        law = self.log_beyond(self.ruler.numbers(plain[at]), side) + np.log(self.known)
+        law = self.log_beyond(self.ruler.numbers(plain[at]), which)
         off = unseen[at] * np.log(self.unseen)
         reached = np.isfinite(law)
-        log_prob[at] = np.where(reached, law + off, np.log(self.unseen))
+        log_prob[at] = np.where(reached, self.log_left + law + off, np.log(self.unseen))
         unseen[at] |= ~reached
+        side[at] = np.where(reached, which, BODY)
 
     def decode(self, numbers: Numbers, source: np.random.Generator) -> Values:
         """Returns values between the ends, and holes."""

@@ -50,11 +50,6 @@ class Ruler:
     resolution: Resolution
     grid: Grid | None = None
 
-    @property
-    def shares(self) -> tuple[float, float]:
-        """The masses below the least and above the greatest value."""
-        return self.lower.share, self.upper.share
-
     def numbers(self, plain: NDArray[Any]) -> Numbers:
         """Returns values less the base as floats; integers lose no digit before."""
         if self.base == 0 or plain.dtype.kind not in "iu":
@@ -76,14 +71,14 @@ class Ruler:
         return ~(at_least(plain, self.low) & at_most(plain, self.high))
 
     def log_density(self, x: Numbers, side: int) -> Numbers:
-        """Returns log-densities of values less the base that lie beyond an end."""
-        law, distance = self.law(side), self.distance(x, side)
+        """Returns log-densities of values less the base, given that they lie beyond an end."""
+        law, distance = self.law(side).given(), self.distance(x, side)
         with np.errstate(invalid="ignore"):
             found = law.log_density(distance) + self.scale.log_slope(x)
         return np.where(np.isfinite(found), found, -np.inf)
 
     def log_mass(self, x: Numbers, side: int, width: float | None = None) -> Numbers:
-        """Returns log-probabilities of recorded values, less the base, beyond an end.
+        """Returns log-probabilities of recorded values, less the base, given that they lie there.
 
         width: Of their cells; by default as finely as values are recorded.
         """
@@ -93,7 +88,7 @@ class Ruler:
         # A cell about the end of the scale has all that lies there.
         far = np.where(np.isnan(far), np.inf, far)
         with np.errstate(invalid="ignore"):
-            found = self.law(side).log_mass(np.maximum(near, 0.0), far)
+            found = self.law(side).given().log_mass(np.maximum(near, 0.0), far)
         # The ends of a cell as fine as floats are hardly two: its mass is density times width.
         density = self.log_density(x, side)
         fine = ((near == far) | (whole < FINE * np.abs(x))) & np.isfinite(density)

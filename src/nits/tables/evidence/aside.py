@@ -129,10 +129,11 @@ def _number(values: NDArray[Any], saved: bool) -> Aside | None:
     counted = n >= MANY and first in (0, 1) and last - first == n - 1
     if saved or (counted and bool((values == ordered).all())):
         return Index(first)
-    numbers = (last - first) // _step(ordered) + 1
+    numbers = (last - first) // step_of(ordered) + 1
     return Identifier(first, n, n) if n * (n - 1) / (2 * numbers) > EXPECTED else None
 
 
-def _step(ordered: NDArray[Any]) -> int:
+def step_of(ordered: NDArray[Any]) -> int:
+    """Returns the step of the grid that whole numbers, ascending, lie on."""
     grid = grids.find(ordered)
     return max(1, round(grid.width)) if grid is not None else 1

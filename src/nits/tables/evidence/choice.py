@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,38 @@ from nits.tables.evidence.views import Cells, Points
 KINDS = ("continuous", "integer", "ordered", "categorical")
 """What the user may say a column is."""
 
+LISTED = KINDS[2:]
+"""Those that list every value."""
+
 CALENDAR = (-62_135_596_800, 253_402_300_800)
 """The years 1 to 9999 in seconds since 1970."""
 
 OUTER = 2 * tails.LOOKED_AT
 """Distinct values at either end that no other stands for where there are very many."""
+
+
+class Seen(NamedTuple):
+    """What has been seen of a column's values that are not missing.
+
+    stored: All of them, or of a table beyond memory some distinct ones, the extremes among them, in
+        the precision in which the table has them.
+    dtype: The name of the type that the column has in its table, if the array has another.
+    counts: How often each category occurs; None to count what is stored.
+    record, sample: As of all values; None to make them of what is stored.
+    whole: Whether the record lists every distinct value.
+    """
+
+    stored: NDArray[Any]
+    dtype: str | None
+    counts: Mapping[Any, int] | None = None
+    record: Record | None = None
+    sample: Sample | None = None
+    whole: bool = True
+
+    @classmethod
+    def of(cls, known: NDArray[Any], dtype: str | None) -> Seen:
+        """Returns what all known values show."""
+        return cls(stored(known, dtype), dtype)
 
 
 def decide(
@@ -57,36 +85,56 @@ def decide(
     atoms: Whether values may have probabilities of their own beside a density or a grid.
     levels: How many declared categories the values are positions of, if they are.
     """
-    if known.dtype.kind in "OUSb":
-        return _categories(known, kind)
-    stored = _stored(known, dtype)
-    record = Record.of(stored)
+    seen = Seen.of(known, dtype)
+    return judged(seen, kind=kind, support=support, atoms=atoms, levels=levels)
+
+
+def judged(
+    seen: Seen,
+    *,
+    kind: str | None = None,
+    support: tuple[Limit, Limit] | None = None,
+    atoms: bool = True,
+    levels: int | None = None,
+) -> Decision:
+    """Returns how a column is best modelled of which so much was seen; see `decide`."""
+    if seen.stored.dtype.kind in "OUSb":
+        return _categories(seen.counts or Counter(seen.stored.tolist()), kind)
+    record = seen.record or Record.of(seen.stored)
     if len(record.values) < 2:
         raise ValueError(
             f"a column must have two different values at least, but all are {record.values[0]}; "
             "set it aside."
         )
+    if not seen.whole and kind in LISTED:
+        raise ValueError(
+            f"values that are named {kind} must be few enough to be listed in memory, but are "
+            "more; leave the kind out."
+        )
     if kind == "categorical":
-        return replace(_categories(grids.integers(stored), kind), unit=record.unit)
-    case = Case(record, Sample.of(record.numbers(stored)), atoms)
-    ends = _ends(stored, dtype) if levels is None else (0, levels - 1)
+        counted = seen.counts or Counter(grids.integers(seen.stored).tolist())
+        return replace(_categories(counted, kind), unit=record.unit)
+    case = Case(record, seen.sample or Sample.of(record.numbers(seen.stored)), atoms)
+    ends = _ends(seen.stored, seen.dtype) if levels is None else (0, levels - 1)
     within = _given(record, support, ends) if support else limits.find(record, ends)
-    return _decision(case, _entries(case, kind), within, kind)
+    entries = _entries(case, kind)
+    if not seen.whole:
+        entries = [entry for entry in entries if entry.name not in ("levels", "ordered")]
+    return _decision(case, entries, within, kind)
 
 
-def _categories(known: NDArray[Any], kind: str | None) -> Decision:
+def _categories(counts: Mapping[Any, int], kind: str | None) -> Decision:
     """Returns levels, of which all but the most frequent ones are pooled if there are too many."""
     if kind not in (None, "categorical", "ordered"):
         raise ValueError(
             f"strings and booleans must be categorical, not {kind}; leave the kind out."
         )
-    counts = Counter(known.tolist())
     ranked = sorted(counts, key=lambda level: (-counts[level], level))
     kept = ranked if len(ranked) <= MOST_LEVELS else ranked[: MOST_LEVELS - 1]
     rare = sorted(ranked[len(kept) :])
     total = sum(counts[level] for level in rare)
     levels = Levels(tuple(sorted(kept)), tuple(rare), tuple(counts[one] / total for one in rare))
-    return Decision(levels, len(known), words.categories(levels, kind))
+    return Decision(levels, sum(counts.values()), words.categories(levels, kind))
 
 
 def _entries(case: Case, kind: str | None) -> list[Candidate]:
@@ -180,7 +228,7 @@ def _given(record: Record, support: tuple[Limit, Limit], ends: tuple[Limit, Limi
     return Limits(max(low, ends[0]), min(high, ends[1]), hard=True)
 
 
-def _stored(known: NDArray[Any], dtype: str | None) -> NDArray[Any]:
+def stored(known: NDArray[Any], dtype: str | None) -> NDArray[Any]:
     """Returns floats in the precision in which the table has them."""
     name = _plain(dtype)
     if known.dtype == np.float64 and name in ("float32", "float", "float16", "halffloat"):

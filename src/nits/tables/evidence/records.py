@@ -48,10 +48,20 @@ class Record:
     def of(cls, known: NDArray[Any]) -> Record:
         """Returns the record of known, finite values."""
         values, counts = np.unique(grids.integers(known), return_counts=True)
-        grid, time = grids.find(values), known.dtype.kind == "M"
+        return cls.counted(values, counts, known, grids.find(values))
+
+    @classmethod
+    def counted(
+        cls, values: NDArray[Any], counts: Counts, like: NDArray[Any], grid: Grid | None
+    ) -> Record:
+        """Returns the record of distinct values, ascending, that occur so often.
+
+        like: An array of the type that the values had, of times or numbers.
+        """
+        time = like.dtype.kind == "M"
         if grid is not None and not grid.exact:
             values, counts = _merged(values, counts, grid)
-        base, unit = _base(values, time), grids.unit(known)
+        base, unit = _base(values, time), grids.unit(like)
         return cls(values, counts.astype(np.int64, copy=False), base, grid, time, unit)
 
     @cached_property

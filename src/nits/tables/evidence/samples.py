@@ -84,7 +84,11 @@ class Sample:
     @classmethod
     def of(cls, x: Numbers) -> Sample:
         """Returns the sample that evidence is taken from: some rows, the extremes among them."""
-        rows = x if len(x) <= ROWS else x[_spread(x)]
+        return cls.counted(x if len(x) <= ROWS else x[_spread(x)])
+
+    @classmethod
+    def counted(cls, rows: Numbers) -> Sample:
+        """Returns the sample of these rows."""
         distinct, place = np.unique(rows, return_inverse=True)
         parts = min(FOLDS, len(rows))
         fold = np.random.default_rng(0).permutation(len(rows)) % parts

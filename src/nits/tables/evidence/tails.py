@@ -1,14 +1,15 @@
 """What lies beyond the training values: tail laws and limits, by construction, not learned.
 
 A column of n values puts 1/(n + 1) of its mass above the greatest of them and as much below the
-least, as the next row does, unless there is a limit. The law is an exponential on the column's
-scale.
+least, as the next row does, unless there is a limit. In each row it is a fixed part of the mass
+that the model has for the outermost values, so that it follows what the row is given. The law is an
+exponential on the column's scale.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,28 @@ LOOKED_AT = 4096
 class Tail:
     """An exponential law of the distance d beyond an end of the body, in units of the scale.
 
-    share: The mass beyond the end, 0 where a limit allows none.
+    share: The mass beyond the end of all rows, 0 where a limit allows none.
     rate: One over the mean distance, before the limit cuts it off.
     room: The greatest distance there can be.
+    edge: The innermost of the outermost values, as a number of the model.
+    part: The mean mass of the outermost values: their share of the training values, or what a
+        model has for them.
     """
 
     share: float
     rate: float
     room: float = math.inf
+    edge: float = 0.0
+    part: float = 1.0
+
+    @property
+    def cut(self) -> float:
+        """What a row's outermost mass loses to what lies beyond, as a share of it."""
+        return self.share / self.part
+
+    def given(self) -> Tail:
+        """Returns the law of values of which it is known that they lie beyond."""
+        return replace(self, share=1.0) if self.share else self
 
     def log_density(self, distance: Numbers) -> Numbers:
         """Returns the logarithm of the density at distances d > 0; −inf where there is no room."""
@@ -57,10 +72,14 @@ class Tail:
 
 def from_dict(record: dict[str, Any]) -> Tail:
     """Returns the tail that `Tail.to_dict` described."""
-    return Tail(**(record | {"room": math.inf if record["room"] is None else record["room"]}))
+    room = math.inf if record["room"] is None else record["room"]
+    return Tail(record["share"], record["rate"], room, record["edge"], record["part"])
 
 
 NO_TAIL = Tail(0.0, 1.0)
+
+FEWEST_OUTERMOST = 5
+"""Outermost values of a small table."""
 
 UNLIKELY = -math.log(0.01)
 """−log of a probability that counts as none."""
@@ -72,6 +91,26 @@ STEEPEST = 2.0**53
 def share(rows: int) -> float:
     """Returns the mass beyond one end of so many values: 1/(n + 1), as for the next row."""
     return 1 / max(rows + 1, 4)
+
+
+def outermost(
+    numbers: NDArray[np.float32], side: int, counts: NDArray[np.int64] | None = None
+) -> tuple[float, float]:
+    """Returns the innermost of the outermost half of √n numbers, and the share that they are.
+
+    side: −1 for the least, 1 for the greatest. The median is never among them, and equal numbers
+        are together, unless there is no other number.
+    counts: How often each number occurs; by default once.
+    """
+    order = np.argsort(side * numbers)[::-1]  # the outermost first
+    away = side * numbers[order]
+    upto = np.arange(1, len(away) + 1) if counts is None else np.cumsum(counts[order])
+    count = int(upto[-1])
+    wanted = min(max(FEWEST_OUTERMOST, math.ceil(math.sqrt(count) / 2)), max(count // 2, 1))
+    edge = away[np.searchsorted(upto, wanted)]
+    if edge <= away[np.searchsorted(upto, count // 2, side="right")]:
+        edge = away[0]
+    return float(side * edge), float(upto[np.flatnonzero(away >= edge)[-1]] / count)
 
 
 def rate(distance: Numbers, counts: Numbers, step: float = 0.0) -> float:

@@ -146,9 +146,15 @@ class Answer:
         names = self.estimator.schema_.names
         return likelihood.Marginal(self, orders.names_of(columns, names))
 
-    def dependence(self, draws: int = 20_000) -> Dependence:
-        """Returns the mutual information of every pair of columns in nats, from draws."""
-        return dependence.found(self, draws, self.seed)
+    def dependence(self, draws: int | None = None, *, given_rest: bool = False) -> Dependence:
+        """Returns the mutual information of every pair of columns in nats, from draws.
+
+        draws: How many; 20,000 by default, and 256 given the rest, where each is more work.
+        given_rest: Whether all other columns are given, which leaves what they do not tell.
+        """
+        if given_rest:
+            return dependence.given_rest(self, draws or dependence.DRAWS_GIVEN_REST, self.seed)
+        return dependence.found(self, draws or dependence.DRAWS, self.seed)
 
     def plot(self, column: str | int, ax: Any = None) -> Any:
         """Draws a column's density, or the probabilities of its categories; returns the axes."""

@@ -67,7 +67,7 @@ def single(column: Column, told: Value | Missing) -> One:
     event(column, [told])  # refuses columns without holes
     hole = Values(np.full(1, np.nan), np.ones(1, bool), "float64")
     code = column.encode(hole)
-    return One(float(code.numbers[0]), float(code.log_prob[0]), bool(code.fixed[0]))
+    return One.of(code)
 
 
 def _put(question: Query, i: int, one: One) -> None:
@@ -75,6 +75,7 @@ def _put(question: Query, i: int, one: One) -> None:
     question.numbers[:, i] = one.number
     question.log_prob[:, i] = one.log_prob
     question.fixed[:, i] = one.fixed
+    question.side[:, i] = one.side
 
 
 def _context(estimator: NITSDensity, given: Conditions, rows: int) -> torch.Tensor | None:
@@ -105,7 +106,11 @@ def tabled(estimator: NITSDensity, base: Query, frame: Frame, names: list[str]) 
     question = base.take(torch.zeros(n, dtype=torch.long))
     question = replace(
         question,
-        **{k: getattr(question, k).clone() for k in ("given", "numbers", "log_prob", "fixed")},
+        given=question.given.clone(),
+        numbers=question.numbers.clone(),
+        log_prob=question.log_prob.clone(),
+        fixed=question.fixed.clone(),
+        side=question.side.clone(),
     )
     for i, column in enumerate(estimator.schema_.columns):
         if column.name not in names:
@@ -115,6 +120,7 @@ def tabled(estimator: NITSDensity, base: Query, frame: Frame, names: list[str]) 
         question.numbers[:, i] = torch.from_numpy(code.numbers).to(question.numbers)
         question.log_prob[:, i] = torch.from_numpy(code.log_prob)
         question.fixed[:, i] = torch.from_numpy(code.fixed)
+        question.side[:, i] = torch.from_numpy(code.side)
     context = question.context
     if estimator.context_reading_ is not None:
         context = estimator._context(estimator._given(frame))

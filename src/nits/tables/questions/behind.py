@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,12 @@ from torch import Tensor
 from nits.tables.columns import Column
 from nits.tables.columns.column import LOWER, UPPER
 from nits.tables.columns.numeric import Numeric
+from nits.tables.frames import Frame, Values
+from nits.tables.questions import likelihood
 from nits.tables.questions.cloud import Cloud, mean_ratio
+from nits.tables.questions.conditions import Range
 from nits.tables.questions.marginals import weighted
+from nits.tables.questions.particles import systematic
 from nits.tables.questions.results import Estimate, Found
 from nits.tables.questions.single import (
     Numbers,
@@ -29,6 +34,10 @@ if TYPE_CHECKING:
 
 ATOM = 0.02
 """Weight of equal draws of a density from which they are an atom, and the mode."""
+
+
+DRAWN = 256
+"""Draws by which the entropy of a density is found."""
 
 
 class Behind(OneColumn):
@@ -119,17 +128,27 @@ class Behind(OneColumn):
         return distinct[_middle(sums)]
 
     def spread(self) -> Estimate:
-        """Refuses: draws have no density."""
-        raise ValueError(
-            f"the entropy of {self.column.name!r} is known where it comes after all columns that "
-            f"have conditions, but {self._after()} comes after it; put {self.column.name!r} last "
-            "in order=."
-        )
+        """Returns the mean of −log p over draws, by what other particles say of their density."""
+        name, answer = self.column.name, self.answer
+        if bool(answer.query.given[0, answer.estimator.schema_.names.index(name)]):
+            certain = -math.inf if self.column.kind == "continuous" else 0.0
+            return Estimate(certain, 0.0, math.inf)
+        with np.errstate(divide="ignore"):
+            chosen = systematic(torch.from_numpy(np.log(self.weights)), _source(), DRAWN).numpy()
+        made = self._values(chosen)
+        facts = self.column.facts
+        none = np.zeros(len(made), bool)
+        values = Values(made, none, facts.dtype, facts.levels, facts.ordered)
+        frame = Frame({name: values}, answer.estimator.schema_.form)
+        logs = likelihood.log_prob(answer, frame, [name])
+        known = float(answer.probability({name: Range()}).estimate)
+        spread = np.asarray(logs)[np.isfinite(logs)]
+        error = float(spread.std()) / math.sqrt(len(spread))
+        return Estimate(float(math.log(known) - spread.mean()), error, float(np.min(logs.ess)))
 
-    def _after(self) -> str:
-        walk = self.cloud.walks[0]
-        name: str = walk.query.laws[walk.order[walk.query.last(walk.order) - 1]].column.name
-        return repr(name)
+
+def _source() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
 
 
 def _middle(weights: Numbers) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nits.tables.columns import Column, Gridded, plainly
+from nits.tables.columns import Coded, Column, Gridded, plainly
 from nits.tables.columns.column import LOWER, UPPER
 from nits.tables.columns.first import Levels
 from nits.tables.columns.listed import Listed
@@ -42,11 +42,19 @@ class One(NamedTuple):
     number: What the model reads.
     log_prob: What is added to the model's log-probability, or stands in its place.
     fixed: Whether it stands in its place: the value lies beyond the training values.
+    side: Beyond which end; see `Coded`.
     """
 
     number: float
     log_prob: float
     fixed: bool
+    side: int
+
+    @classmethod
+    def of(cls, code: Coded) -> One:
+        """Returns the only value of a column."""
+        first = (code.numbers[0], code.log_prob[0], code.fixed[0], code.side[0])
+        return cls(float(first[0]), float(first[1]), bool(first[2]), int(first[3]))
 
 
 def one(value: Any) -> Values:
@@ -78,7 +86,7 @@ def coded(column: Column, value: Any) -> One:
     unknown = bool(found.unseen[0]) or found.log_prob[0] == -math.inf
     if unknown or (isinstance(column, Levels) and found.numbers[0] < 0):
         raise ValueError(_refusal(column, value))
-    return One(float(found.numbers[0]), float(found.log_prob[0]), bool(found.fixed[0]))
+    return One.of(found)
 
 
 def _refusal(column: Column, value: Any) -> str:
@@ -192,9 +200,9 @@ def _number(column: Numeric, exact: Any, inclusive: bool, middle: float) -> floa
 def _passed(column: Numeric, side: int, middle: float, width: float) -> float:
     """Returns the share of a tail between its end and a cut."""
     ruler = column.ruler
-    share = column.beyond[0] if side == LOWER else column.beyond[1]
+    tail = column.beyond.lower if side == LOWER else column.beyond.upper
     extreme = ruler.least if side == LOWER else ruler.greatest
-    if not share or math.isinf(extreme):
+    if not tail or math.isinf(extreme):
         return 0.0
     end = float(ruler.numbers(np.array([extreme]))[0])
     if side * (middle - end) <= width / 2 * (1 + SLACK):

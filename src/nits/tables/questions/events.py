@@ -75,12 +75,18 @@ def _less(left: Intervals, right: Intervals) -> Intervals:
 
 def anything(column: Column) -> Event:
     """Returns the event of all values, and holes."""
-    return Event(WHOLE, *(TAIL if share else () for share in column.beyond))
+    return Event(WHOLE, *_tails(column))
 
 
 def known(column: Column) -> Event:
     """Returns the event of all values that are not missing."""
-    return Event((column.within,), *(TAIL if share else () for share in column.beyond))
+    return Event((column.within,), *_tails(column))
+
+
+def _tails(column: Column) -> tuple[Intervals, Intervals]:
+    """Returns all of both tails."""
+    ends = column.beyond
+    return TAIL if ends.lower else (), TAIL if ends.upper else ()
 
 
 def event(column: Column, conditions: Sequence[Condition]) -> Event:

@@ -1,7 +1,8 @@
 """One column of many particles: the mass of an event under its law, and draws inside it.
 
-The law of a column has the model's numbers, and beyond the training values the tails of (28). What
-was never seen has no draws: all else is scaled up to one.
+The law of a column has the model's numbers, and beyond the training values the tails of (28), which
+take a part of the mass of the outermost numbers. What was never seen has no draws: all else is
+scaled up to one.
 """
 
 from __future__ import annotations
@@ -49,28 +50,44 @@ class Law:
     """
 
     def __init__(self, column: Column) -> None:
-        self.column = column
-        seen = 1 - column.unseen
-        self.lower, self.upper = (share / seen for share in column.beyond)
-        self.left = 1 - self.lower - self.upper
-        sides = zip((LOWER, UPPER), column.beyond, strict=True)
-        self.ends = [float(column.end(side)) if share else 0.0 for side, share in sides]
+        self.column, self.beyond = column, column.beyond
+        self.tails = (self.beyond.lower, self.beyond.upper)
+        sides = zip((LOWER, UPPER), self.tails, strict=True)
+        self.ends = [float(column.end(side)) if tail else 0.0 for side, tail in sides]
 
-    def free(self, steps: Steps, u: Tensor) -> Drawn:
-        """Draws values at probabilities u, shape (N,)."""
-        tails = torch.full_like(u, torch.nan)
-        if not (self.lower or self.upper):
-            return Drawn(steps.quantile(u), tails)
-        inner = ((u - self.lower) / self.left).clamp(*_open(u))
-        numbers = steps.quantile(inner)
-        below, above = u < self.lower, u > 1 - self.upper
-        if self.lower:
-            share = (u / self.lower).clamp(LEAST, 1.0)
-            numbers, tails = self._put(Drawn(numbers, tails), below, 0, -share)
-        if self.upper:
-            share = ((u - (1 - self.upper)) / self.upper).clamp(LEAST, 1.0)
-            numbers, tails = self._put(Drawn(numbers, tails), above, 1, share)
-        return Drawn(numbers, tails)
+    def free(self, steps: Steps, u: Tensor, coins: Tensor) -> Drawn:
+        """Draws values at probabilities u, shape (N,).
+
+        coins: Uniform numbers, shape (N,), by which some values are moved beyond an end.
+        """
+        drawn = Drawn(steps.quantile(u), torch.full_like(u, torch.nan))
+        lower, upper = (tail.floor for tail in self.tails)
+        rest = (coins - lower) / (1 - lower - upper)  # uniform where it lies in (0, 1)
+        numbers = drawn.numbers
+        for side, tail in enumerate(self.tails):
+            if not tail:
+                continue
+            sign, floor = 2 * side - 1, coins if side == 0 else 1 - coins
+            share = tail.slope / self.beyond.left
+            near = (numbers > tail.outer[0]) & (numbers <= tail.outer[1])
+            at = near & (rest >= 0) & (rest < share)
+            drawn = self._put(drawn, at, side, sign * (rest / share).clamp(LEAST, 1.0))
+            at = floor < tail.floor
+            drawn = self._put(drawn, at, side, sign * (floor / tail.floor).clamp(LEAST, 1.0))
+        return drawn
+
+    def log_beyond(self, steps: Steps, side: Tensor) -> Tensor:
+        """Returns the log-probability of lying beyond an end where side says so, and 0 elsewhere.
+
+        side: LOWER, BODY or UPPER, shape (N,).
+        """
+        found = torch.zeros(len(side), dtype=torch.float64)
+        for which, tail in zip((LOWER, UPPER), self.tails, strict=True):
+            if tail and bool((side == which).any()):
+                like = torch.empty(len(side), dtype=torch.float32)
+                mass = self._mass(steps, tail.outer, like)[0]
+                found = torch.where(side == which, (tail.slope * mass + tail.floor).log(), found)
+        return found
 
     def _put(self, drawn: Drawn, at: Tensor, side: int, share: Tensor) -> Drawn:
         """Puts values into a tail."""
@@ -79,16 +96,20 @@ class Law:
             torch.where(at, end, drawn.numbers), torch.where(at, share.to(drawn.tails), drawn.tails)
         )
 
-    def inside(self, steps: Steps, event: Event | None, u: Tensor) -> tuple[Tensor, Drawn]:
+    def inside(
+        self, steps: Steps, event: Event | None, u: Tensor, coins: Tensor
+    ) -> tuple[Tensor, Drawn]:
         """Draws values in an event at probabilities u; returns its log-probability, too."""
         if event is None:
-            return torch.zeros_like(u, dtype=torch.float64), self.free(steps, u)
-        inner = self._inner(steps, event, u)
-        masses = [self.left * mass for mass, _ in inner]
+            return torch.zeros_like(u, dtype=torch.float64), self.free(steps, u, coins)
+        pieces = [piece for ends in event.numbers for piece in self.beyond.pieces(ends)]
+        inner = [self._mass(steps, ends, u) for ends, _ in pieces]
+        masses = [left * mass for (mass, _), (_, left) in zip(inner, pieces, strict=True)]
         parts = [(0, part) for part in event.lower] + [(1, part) for part in event.upper]
         for side, (start, stop) in parts:
-            part = (self.lower, self.upper)[side] * (stop - start)
-            masses.append(torch.full_like(u, part, dtype=torch.float64))
+            tail = self.tails[side]
+            whole = tail.slope * self._mass(steps, tail.outer, u)[0] + tail.floor
+            masses.append(whole * (stop - start))
         reach = torch.stack(masses).cumsum(0)  # (pieces, N)
         total = reach[-1]
         sought = u.double() * total
@@ -100,9 +121,9 @@ class Law:
                 continue
             share = ((sought - (reach[k] - mass)) / mass.clamp_min(1e-300)).clamp(0.0, 1.0)
             if k < len(inner):
-                below = inner[k][1]
-                level = (below + share * mass / self.left).to(u).clamp(*_open(u))
-                found = self._quantile(steps, event.numbers[k], level)
+                own, below = inner[k]
+                level = (below + share * own).to(u).clamp(*_open(u))
+                found = self._quantile(steps, pieces[k][0], level)
                 drawn = drawn._replace(numbers=torch.where(at, found, drawn.numbers))
             else:
                 side, (start, stop) = parts[k - len(inner)]
@@ -118,19 +139,15 @@ class Law:
         floor = low if math.isinf(low) else _after(low, self.column.kind != "continuous")
         return steps.quantile(u).clamp(floor, high)
 
-    def _inner(self, steps: Steps, event: Event, like: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Returns the model's mass of each interval, and that below it, in float64."""
-        found = []
-        for low, high in event.numbers:
-            if self.single((low, high)):
-                number = torch.full_like(like, high)
-                found.append((steps.log_prob(number).double().exp(), torch.zeros_like(number)))
-                continue
-            mass, below = _between(steps.cdf, like, (low, high))
-            if isinstance(steps, HeadSteps) and bool((mass < SMALL).any()):
-                mass, below = _between(_precise(steps), like.double(), (low, high))
-            found.append((mass, below))
-        return found
+    def _mass(self, steps: Steps, ends: Interval, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the model's mass of an interval, and that below it, in float64."""
+        if self.single(ends):
+            number = torch.full_like(like, ends[1])
+            return steps.log_prob(number).double().exp(), torch.zeros_like(number)
+        mass, below = _between(steps.cdf, like, ends)
+        if isinstance(steps, HeadSteps) and bool((mass < SMALL).any()):
+            mass, below = _between(_precise(steps), like.double(), ends)
+        return mass, below
 
     def single(self, ends: Interval) -> bool:
         """Returns whether an interval has just one number, which has a probability of its own."""

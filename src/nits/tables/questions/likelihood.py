@@ -56,7 +56,7 @@ def log_prob(answer: Answer, X: Any, columns: Sequence[str] | None) -> Found:
     question = asked.tabled(estimator, answer.query, frame, told)
     inside = _inside(answer, question)
     part, ess = evidence(estimator.model_, question, answer.seed)
-    whole, _ = answer.evidence()
+    whole, whole_ess = answer.evidence()
     found, error = ratio(part, whole.expand(len(part), -1))
     with np.errstate(divide="ignore"):
         logs = np.log(found.numpy())
@@ -67,7 +67,8 @@ def log_prob(answer: Answer, X: Any, columns: Sequence[str] | None) -> Found:
     elif part.shape[1] == 1:
         mean = whole.logsumexp(1) - np.log(whole.shape[1])
         logs = (part[:, 0] - mean).numpy()
-    return Found.of(np.where(inside, logs, -np.inf), errors, ess.numpy())
+    sizes = np.minimum(ess.numpy(), whole_ess.numpy())
+    return Found.of(np.where(inside, logs, -np.inf), errors, sizes)
 
 
 def _at(answer: Answer, name: str) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +18,14 @@ from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
 from nits.tables.questions import asked, imputation, rows
 from nits.tables.questions.cloud import Cloud, members, ratio, walked
-from nits.tables.questions.conditions import Conditions, Value, missing
+from nits.tables.questions.conditions import Conditions, Range, Value, missing
 from nits.tables.questions.laws import Drawn
 from nits.tables.questions.likelihood import PARTICLES, evidence
 from nits.tables.questions.marginals import Marginal, Pooled, weighted
 from nits.tables.questions.particles import systematic
 from nits.tables.questions.query import Query
 from nits.tables.questions.results import Estimate, Found
-from nits.tables.questions.single import listed
+from nits.tables.questions.single import listed, missing_only
 from nits.tables.validate import checked_levels
 
 if TYPE_CHECKING:
@@ -50,8 +52,8 @@ class RowAnswers:
         both = [name for name in self.names if name in conditions]
         if both:
             raise ValueError(f"column {both[0]!r} must be given once, but is given twice.")
-        base = asked.query(estimator, {**self._first(), **conditions})
-        self.query = asked.tabled(estimator, base, frame, self.names)
+        self.base = asked.query(estimator, {**self._first(), **conditions})
+        self.query = asked.tabled(estimator, self.base, frame, self.names)
 
     def _first(self) -> Conditions:
         """Returns a value of each of the context's columns; the table has one for each row."""
@@ -81,6 +83,41 @@ class RowAnswers:
         part, ess = evidence(self.estimator.model_, narrow, self.seed)
         found, error = ratio(part, whole)
         return Estimate(found.clamp(max=1.0).numpy(), error.numpy(), ess.numpy())
+
+    def cdf(self, column: str | int, value: Any) -> Estimate:
+        """Returns the probability of a known value of a column at most as large, given each row."""
+        name = self.estimator.schema_.names[self._position(column)]
+        part = self.probability({name: Range(None, value, to_high=True)})
+        whole = self.probability({name: Range()})
+        if not np.all(whole.estimate):
+            raise missing_only(self.query.laws[self._position(column)].column)
+        share = np.minimum(part.estimate / whole.estimate, 1.0)
+        return Estimate(share, part.error / whole.estimate, part.ess)
+
+    def log_prob(self, X: Any) -> Found:
+        """Returns the log-density of other columns given each row, shape (N,), in their units.
+
+        X: A table of as many rows, with some or all of the columns that are not given.
+        """
+        frame = zones.read(X)
+        if len(frame) != len(self):
+            raise ValueError(
+                f"the table must have a row for each of the {len(self)} that are given, "
+                f"but has {len(frame)}."
+            )
+        both = self.estimator.schema_.names
+        for name in frame.columns:
+            orders.position(name, both)
+            self._refuse_given(name)
+        whole = Frame({**self.frame.columns, **frame.columns}, frame.form)
+        names = [name for name in both if name in whole.columns]
+        question = asked.tabled(self.estimator, self.base, whole, names)
+        part, ess = evidence(self.estimator.model_, question, self.seed)
+        given, other = evidence(self.estimator.model_, self.query, self.seed)
+        found = part.logsumexp(1) - given.logsumexp(1) + math.log(given.shape[1] / part.shape[1])
+        even = [each - each.amax(1, keepdim=True) for each in (part, given)]
+        share, error = ratio(*even)
+        return Found.of(found.numpy(), (error / share).numpy(), torch.minimum(ess, other).numpy())
 
     def quantiles(
         self, column: str | int, levels: Sequence[float] | float = (0.05, 0.5, 0.95)
@@ -124,6 +161,8 @@ class RowAnswers:
         """
         i = self._position(column)
         _, numbers, shares = listed(self.query.laws[i].column)
+        if self._lone(i):
+            return self._enumerated(i, numbers, shares)
 
         def of_part(column: Column, cloud: Cloud) -> NDArray[Any]:
             if cloud.exact:
@@ -138,6 +177,25 @@ class RowAnswers:
             return found
 
         return self._each(i, of_part)
+
+    def _lone(self, i: int) -> bool:
+        """Returns whether all other columns are given a value in all rows."""
+        rest = [k for k in range(len(self.query.laws)) if k != i]
+        return bool(self.query.given[:, rest].all()) and not self.query.events
+
+    def _enumerated(self, i: int, numbers: NDArray[Any], shares: NDArray[Any]) -> Found:
+        """Returns probabilities by the joint density of the row with each category: exact."""
+        given = self.query.given.clone()
+        given[:, i] = True
+        parts = []
+        for number in numbers:
+            values, added = self.query.numbers.clone(), self.query.log_prob.clone()
+            values[:, i], added[:, i] = float(number), 0.0
+            one = replace(self.query, given=given, numbers=values, log_prob=added)
+            parts.append(evidence(self.estimator.model_, one, self.seed)[0][:, 0])
+        found = torch.stack(parts, 1).softmax(1).numpy() * shares
+        found = found / found.sum(1, keepdims=True)
+        return Found.of(found, np.zeros_like(found), np.full(len(self), np.inf))
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None

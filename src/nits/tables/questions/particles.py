@@ -129,26 +129,30 @@ class Walk:
     def _inside(self, i: int, u: Tensor) -> tuple[Tensor, Drawn]:
         """Draws values of a column that is not given; returns what they add to the log-weights."""
         law, event = self.query.laws[i], self.query.events.get(i)
-        mass, drawn = law.inside(self.steps, event, u)
+        coins = torch.rand(len(u), generator=self.generator, dtype=torch.float64)
+        mass, drawn = law.inside(self.steps, event, u, coins)
         if self.proposal is None or self.rank >= self.proposed_to:
             return mass, drawn
-        other_mass, other = law.inside(self.proposal, event, u)
+        other_mass, other = law.inside(self.proposal, event, u, coins)
         plain = torch.rand(len(u), generator=self.generator) < PLAIN
         numbers, tails = (torch.where(plain, a, b) for a, b in zip(drawn, other, strict=True))
         # With p and q cut to the event, a draw from εp + (1 − ε)q counts p / (εp + (1 − ε)q).
         ahead = self.proposal.log_prob(numbers).double() - self.steps.log_prob(numbers).double()
-        ahead = torch.where(torch.isnan(tails), ahead, 0.0)
+        side = tails.nan_to_num().sign().to(torch.int8)
+        beyond = law.log_beyond(self.proposal, side) - law.log_beyond(self.steps, side)
+        ahead = torch.where(torch.isnan(tails), ahead, beyond)
         parts = [math.log(PLAIN) - mass, math.log(1 - PLAIN) + ahead - other_mass]
         return -torch.logaddexp(*parts), Drawn(numbers, tails)
 
     def _told(self, i: int) -> tuple[Drawn, Tensor]:
         """Returns the given values of a column, and their log-probabilities."""
         query = self.query
-        numbers, log_prob, fixed = (
-            t[:, i][self.row] for t in (query.numbers, query.log_prob, query.fixed)
+        numbers, log_prob, fixed, side = (
+            t[:, i][self.row] for t in (query.numbers, query.log_prob, query.fixed, query.side)
         )
         model = self.steps.log_prob(numbers).double()
-        added = torch.where(fixed, log_prob, model + log_prob)
+        beyond = query.laws[i].log_beyond(self.steps, side)
+        added = torch.where(fixed, log_prob + beyond, model + log_prob)
         return Drawn(numbers, torch.full_like(numbers, torch.nan)), added
 
     def _even(self) -> None:

@@ -35,6 +35,7 @@ class Query:
     numbers: The numbers of those values, shape (R, D).
     log_prob: What is added to the model's log-probability of them, in float64, shape (R, D).
     fixed: Where it stands in its place, shape (R, D).
+    side: Where the values lie beyond an end, which is then part of it; see `Coded`.
     events: Conditions by column, for the entries that have no given value.
     context: What the model reads of columns that it does not model, shape (R, C).
     companion: What proposes columns that come before a given one; by default the model does.
@@ -45,6 +46,7 @@ class Query:
     numbers: Tensor
     log_prob: Tensor
     fixed: Tensor
+    side: Tensor
     events: Mapping[int, Event]
     context: Tensor | None = None
     companion: Companion | None = None
@@ -59,6 +61,7 @@ class Query:
             torch.full(shape, torch.nan, dtype=like.dtype),
             torch.zeros(shape, dtype=torch.float64),
             torch.zeros(shape, dtype=torch.bool),
+            torch.zeros(shape, dtype=torch.int8),
             {},
         )
 
@@ -95,5 +98,6 @@ class Query:
             numbers=self.numbers[rows],
             log_prob=self.log_prob[rows],
             fixed=self.fixed[rows],
+            side=self.side[rows],
             context=context,
         )

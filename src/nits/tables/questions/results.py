@@ -60,8 +60,11 @@ class Found(np.ndarray):
             return plain
         if np.all(np.isinf(self.ess)):
             return f"{plain} (exact)"
+        size = f"(effective sample size {np.min(self.ess):.0f})"
+        if self.error is None:
+            return f"{plain} {size}"
         error = np.array2string(np.asarray(self.error), precision=2, separator=", ")
-        return f"{plain} ± {error} (effective sample size {np.min(self.ess):.0f})"
+        return f"{plain} ± {error} {size}"
 
     def __str__(self) -> str:
         return repr(self)

@@ -1,0 +1,111 @@
+"""Writes folders of Parquet files, which appear when all of them are complete, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow
+from pyarrow import dataset, parquet
+
+ROWS = 2**20
+"""Rows of a file of samples."""
+
+
+def is_folder(output: str) -> bool:
+    """Returns whether a path that is to be written names a folder."""
+    return output != "-" and (output.endswith(("/", os.sep)) or Path(output).is_dir())
+
+
+class Parts:
+    """Files of a folder, written one after another.
+
+    by: Columns that tell the folders inside it, as in year=2024/.
+    """
+
+    def __init__(self, folder: Path, by: Sequence[str] = ()) -> None:
+        self.folder, self.by = folder, list(by)
+        self.writers: dict[str, parquet.ParquetWriter] = {}
+        self.rows: list[pyarrow.Table] = []
+        self.count = 0
+
+    def append(self, name: str, table: pyarrow.Table) -> None:
+        """Appends a table to a file; only one is written at a time."""
+        place = Path(name).with_suffix(".parquet") if not name.endswith(".parquet") else Path(name)
+        if str(place) not in self.writers:
+            self._close()
+            whole = self.folder / place
+            whole.parent.mkdir(parents=True, exist_ok=True)
+            self.writers[str(place)] = parquet.ParquetWriter(whole, table.schema)
+        self.writers[str(place)].write_table(table)
+
+    def add(self, table: pyarrow.Table) -> None:
+        """Adds rows, of which about a million make a file."""
+        self.rows.append(table)
+        if sum(one.num_rows for one in self.rows) >= ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        """Completes the last files."""
+        self._flush()
+        self._close()
+
+    def _close(self) -> None:
+        for writer in self.writers.values():
+            writer.close()
+        self.writers.clear()
+
+    def _flush(self) -> None:
+        if not self.rows:
+            return
+        table = pyarrow.concat_tables(self.rows, promote_options="permissive")
+        unknown = [name for name in self.by if name not in table.schema.names]
+        if unknown:
+            raise ValueError(
+                f"--partition-by must name columns of the model, but {unknown[0]!r} is none; "
+                "check the spelling."
+            )
+        dataset.write_dataset(
+            table,
+            self.folder,
+            format="parquet",
+            partitioning=self.by or None,
+            partitioning_flavor="hive" if self.by else None,
+            basename_template=f"part-{self.count:05}-{{i}}.parquet",
+            existing_data_behavior="overwrite_or_ignore",
+        )
+        self.rows.clear()
+        self.count += 1
+
+
+@contextmanager
+def written(output: str, by: Sequence[str] = ()) -> Iterator[Parts]:
+    """Yields what writes the files; the folder appears under its name when they are complete."""
+    place = Path(output)
+    if place.is_dir() and any(place.iterdir()):
+        raise ValueError(
+            f"-o must name a new or an empty folder, but {output} has files; name another."
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent))
+    folder.chmod(0o777 & ~_umask())
+    try:
+        parts = Parts(folder, by)
+        yield parts
+        parts.close()
+        if place.is_dir():
+            place.rmdir()
+        folder.rename(place)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,170 @@
+"""Processes that train one model together: each has a part of every batch.
+
+They exchange one flat vector per step: the gradient of the part's sum of log-likelihoods, that sum,
+the weight of its rows, the clock of the first rank, and whether somebody wants to stop. So all of
+them take the same step, at the same time, and stop together; one process would take the same step,
+but for rounding. torchrun starts them: see docs/scale.md.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, distributed
+
+WAITED_FOR = timedelta(minutes=10)
+"""How long a rank that says nothing is waited for; one that has ended is noticed at once."""
+
+EXTRAS = 4
+"""Numbers beside the gradient: log-likelihood, weight, clock, wishes to stop."""
+
+VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""What torchrun sets in the environment of each process."""
+
+
+class RankLost(RuntimeError):
+    """Another rank has ended in the middle of training."""
+
+
+class Step(NamedTuple):
+    """What all ranks know after an exchange.
+
+    value: The mean log-likelihood of the whole batch.
+    seconds: The clock of the first rank.
+    stop: Whether somebody wants to stop.
+    """
+
+    value: float
+    seconds: float
+    stop: bool
+
+
+class Ranks:
+    """The processes of a training run, and which of them this is."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
+        self.flat = torch.empty(0)
+        self.waited = 0.0  # seconds that exchanges have taken
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no other process."""
+        return self.size == 1
+
+    def part(self, count: int) -> slice:
+        """Returns which of so many rows are this rank's."""
+        return slice(self.rank * count // self.size, (self.rank + 1) * count // self.size)
+
+    def exchange(
+        self, parameters: Sequence[Tensor], told: tuple[float, float, float], stop: bool
+    ) -> Step:
+        """Sums what all ranks have, and sets the gradient of the whole batch's mean.
+
+        parameters: With the gradient of minus the sum of log-likelihoods of this rank's rows.
+        told: That sum, the weight of the rows, and the clock, which is taken of the first rank.
+        """
+        count = sum(p.numel() for p in parameters)
+        if len(self.flat) != count + EXTRAS:
+            self.flat = parameters[0].new_empty(count + EXTRAS)
+        parts = self.flat[:count].split([p.numel() for p in parameters])
+        for part, p in zip(parts, parameters, strict=True):
+            if p.grad is None:
+                part.zero_()
+            else:
+                part.copy_(p.grad.flatten())
+        seconds = told[2] if self.rank == 0 else 0.0
+        self.flat[count:] = torch.tensor([told[0], told[1], seconds, float(stop)])
+        self._reduce(self.flat)
+        value, weight, seconds, wishes = self.flat[count:].tolist()
+        self.flat[:count] /= weight
+        for part, p in zip(parts, parameters, strict=True):
+            p.grad = part.view_as(p)
+        return Step(value / weight, seconds, wishes > 0)
+
+    def summed(self, *values: float) -> list[float]:
+        """Returns the sums of numbers over all ranks."""
+        if self.alone:
+            return list(values)
+        found = torch.tensor(values, dtype=torch.float64)
+        self._reduce(found)
+        return [float(value) for value in found]
+
+    def _reduce(self, values: Tensor) -> None:
+        begun = time.perf_counter()
+        with _noticed():
+            distributed.all_reduce(values)
+        self.waited += time.perf_counter() - begun
+
+    def agreed(self, value: int) -> int:
+        """Returns the first rank's number."""
+        if self.alone:
+            return value
+        found = torch.tensor([value])
+        with _noticed():
+            distributed.broadcast(found, 0)
+        return int(found)
+
+    def share(self, tensors: Iterable[Tensor]) -> None:
+        """Puts the first rank's numbers into the tensors of all ranks."""
+        if not self.alone:
+            with _noticed(), torch.no_grad():
+                for tensor in tensors:
+                    distributed.broadcast(tensor, 0)
+
+    def together(self) -> None:
+        """Waits until all ranks have come here."""
+        if not self.alone:
+            with _noticed():
+                distributed.barrier()
+
+    @contextmanager
+    def first(self) -> Iterator[None]:
+        """Has the first rank run a block of code, and then the others."""
+        if self.rank > 0:
+            self.together()
+        yield
+        if self.rank == 0:
+            self.together()
+
+
+@contextmanager
+def _noticed() -> Iterator[None]:
+    """Turns what goes wrong when another rank is gone into `RankLost`."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise RankLost(f"another rank of this training run has ended ({reason})") from None
+
+
+def current() -> Ranks:
+    """Returns the processes that train together; this one alone if there is no group."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return Ranks(0, 1)
+    return Ranks(distributed.get_rank(), distributed.get_world_size())
+
+
+def is_launched() -> bool:
+    """Returns whether torchrun has started this process, as one of several."""
+    return all(name in os.environ for name in VARIABLES) and int(os.environ["WORLD_SIZE"]) > 1
+
+
+@contextmanager
+def joined() -> Iterator[Ranks]:
+    """Joins the other processes that torchrun has started, if there are any."""
+    if not is_launched():
+        yield Ranks(0, 1)
+        return
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    distributed.init_process_group(backend, timeout=WAITED_FOR)
+    try:
+        yield current()
+    finally:
+        distributed.destroy_process_group()

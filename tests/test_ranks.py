@@ -1,0 +1,190 @@
+"""Several processes that train one model: the steps of one process, and what ends them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import nits
+from mixed_table import mixed
+from nits.training.ranks import Ranks
+from nits.weights.block_linear import dropout
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+QUIET = os.environ | {"OMP_NUM_THREADS": "1", "NITS_KERNELS": "plain"}
+
+PROGRAM = """
+import sys, torch, nits
+from nits.training import ranks
+
+torch.set_num_threads(1)
+with ranks.joined() as group:
+    x = torch.randn(900, 4, generator=torch.Generator().manual_seed(0)).cumsum(1)
+    model = nits.NITS.mlp(
+        [nits.heads.Continuous(optional=True)] * 4, hidden=16, blocks=2, dropout=0.2, generator=0
+    )
+    weight = torch.rand(900, generator=torch.Generator().manual_seed(1)) + 0.5
+    history = nits.fit(
+        model, x, sample_weight=weight, max_steps=40, progress=False, seed=3,
+        recipe=nits.Recipe(batch_size=100, hide=0.1),
+    )
+    if group.rank == 0:
+        torch.save((model.state_dict(), history.validation, history.train), sys.argv[1])
+"""
+
+
+def run(ranks: int, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a module or program on so many ranks of this machine."""
+    launcher = [sys.executable] if ranks == 1 else [*TORCHRUN, f"--nproc-per-node={ranks}"]
+    return subprocess.run(
+        [*launcher, *command], env=QUIET, capture_output=True, text=True, timeout=400, **options
+    )
+
+
+def apart(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    pairs = [(t.double(), other[name].double()) for name, t in one.items() if t.numel()]
+    return max(float((a - b).abs().nan_to_num().max()) for a, b in pairs)
+
+
+def test_parts_of_ranks_cover_a_batch() -> None:
+    for size in (1, 2, 3, 7):
+        rows = [k for rank in range(size) for k in range(*Ranks(rank, size).part(10).indices(10))]
+        assert rows == list(range(10))
+
+
+def test_dropout_of_a_part_is_that_of_the_batch() -> None:
+    x = torch.ones(6, 10)
+
+    def drawn(values: torch.Tensor, part: tuple[int, int] | None) -> torch.Tensor:
+        return dropout(values, 0.5, True, torch.Generator().manual_seed(0), part)
+
+    whole = drawn(x, None)
+    assert torch.equal(torch.cat([drawn(x[:, :4], (0, 10)), drawn(x[:, 4:], (4, 10))], 1), whole)
+    columns = torch.ones(10, 6).t()
+    assert torch.equal(drawn(torch.ones(3, 6).t(), (7, 10)), drawn(columns, None)[:, 7:])
+
+
+def test_roles_of_a_part_are_those_of_the_batch() -> None:
+    model = nits.RandomRoles(nits.Roles.mlp([nits.heads.Continuous(optional=True)] * 3, hidden=8))
+    x = torch.randn(10, 3)
+    model.reseed(5)
+    whole = model(x)
+    parts = []
+    for start, stop in ((0, 4), (4, 10)):
+        model.reseed(5)
+        model.take_part(start, 10)
+        parts.append(model(x[start:stop]))
+    model.take_part(0, None)
+    torch.testing.assert_close(torch.cat(parts), whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_several_ranks_take_the_steps_of_one(ranks: int, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    for count in (1, ranks):
+        done = run(count, str(program), str(tmp_path / f"{count}.pt"))
+        assert done.returncode == 0, done.stderr
+    one, several = (torch.load(tmp_path / f"{count}.pt") for count in (1, ranks))
+    assert apart(one[0], several[0]) < 1e-5
+    np.testing.assert_allclose(one[1], several[1], atol=1e-5)
+    np.testing.assert_allclose(one[2], several[2], atol=1e-5)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "table"
+    place.mkdir()
+    mixed(900).drop(columns="seen").to_parquet(place / "a.parquet", row_group_size=60)
+    return place
+
+
+def fit(folder: Path, output: str, steps: int) -> list[str]:
+    command = ["-m", "nits", "fit", str(folder), "-o", str(folder.parent / output)]
+    return [*command, "--max-steps", str(steps), "--seed", "0"]
+
+
+@pytest.mark.slow
+def test_torchrun_fits_as_one_process_does(folder: Path) -> None:
+    for count in (1, 2):
+        done = run(count, *fit(folder, f"{count}.nits", 30), "--members", "2")
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("nats per row on held-out rows") == 1
+    one, two = (nits.load(folder.parent / f"{count}.nits") for count in (1, 2))
+    assert apart(one.model_.state_dict(), two.model_.state_dict()) < 1e-4
+    assert two.held_out_ == pytest.approx(one.held_out_, abs=1e-4)
+
+
+def begun(command: list[str], kept: Path) -> subprocess.Popen[str]:
+    """Starts two ranks, and waits until there is a checkpoint of their training."""
+    found = subprocess.Popen(
+        [*TORCHRUN, "--nproc-per-node=2", *command],
+        env=QUIET,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 300
+    while not list(kept.glob("*")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(3)
+    assert found.poll() is None, "there must be steps left"
+    return found
+
+
+def workers(parent: int) -> list[int]:
+    """Returns the processes that a process has started, in the order of their ranks."""
+    found = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True
+    )
+    return sorted(int(line) for line in found.stdout.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_rank_that_is_killed_ends_all_with_a_checkpoint(
+    folder: Path, tmp_path: Path, lost: int
+) -> None:
+    kept = tmp_path / "kept"
+    long = [*fit(folder, "m.nits", 1500), "--checkpoint", str(kept)]
+    ranks = begun(long, kept)
+    os.kill(workers(ranks.pid)[lost], signal.SIGKILL)
+    said = ranks.communicate(timeout=300)[1]
+    assert ranks.returncode != 0
+    assert "another rank of this training run has ended" in said
+    assert "from which any ranks go on" in said
+    assert (kept / "member-00.safetensors").is_file()
+    done = run(1, *long, "--resume")
+    assert done.returncode == 0, done.stderr
+    alone = run(1, *fit(folder, "alone.nits", 1500))
+    assert alone.returncode == 0, alone.stderr
+    resumed, whole = (nits.load(tmp_path / name) for name in ("m.nits", "alone.nits"))
+    assert resumed.held_out_ == pytest.approx(whole.held_out_, abs=0.05)
+
+
+@pytest.mark.slow
+def test_ctrl_c_of_one_rank_stops_all_at_the_same_step(folder: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    ranks = begun([*fit(folder, "m.nits", 100_000), "--checkpoint", str(kept)], kept)
+    os.kill(workers(ranks.pid)[1], signal.SIGTERM)
+    said = ranks.communicate(timeout=300)[1]
+    assert "training was interrupted; the model has the best weights so far" in said
+    assert nits.load(tmp_path / "m.nits").history_["stopped"] == "interrupted"
+
+
+@pytest.mark.slow
+def test_images_are_fitted_by_one_process(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for k in range(4):
+        Image.new("L", (4, 4), k).save(tmp_path / f"{k}.png")
+    done = run(2, "-m", "nits", "fit", str(tmp_path), "-o", str(tmp_path / "m.nits"))
+    assert done.returncode != 0
+    assert "models of images must be fitted by one process, but torchrun started 2" in done.stderr
