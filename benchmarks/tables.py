@@ -16,6 +16,7 @@ import outliers
 import results
 from answers_table import answers_tables
 from ask_table import ask_tables
+from campaign_table import campaign_tables
 from markdown_table import minus, table, with_rows_outside
 from results import Record
 from speed_table import speed_tables
@@ -215,6 +216,7 @@ PLACES: dict[str, Callable[[Path], str]] = {
     "docs/roles.md": answers_tables,
     "docs/questions.md": ask_tables,
     "docs/prediction.md": outliers.page,
+    "SECURITY.md": campaign_tables,
 }
 
 
