@@ -89,8 +89,9 @@ def both(rounds: int, steps: int, compare: bool) -> tuple[Any, Any]:
         ]
         for process in started:
             if process.wait():
-                raise RuntimeError(f"{process.args} has failed")
-        return tuple(torch.load(Path(folder, f"{size}.pt")) for size in (1, 2))  # type: ignore[return-value]
+                raise RuntimeError(f"{process.args!r} has failed")
+        one, two = (torch.load(Path(folder, f"{size}.pt")) for size in (1, 2))
+        return one, two
 
 
 def figures(rounds: int, steps: int) -> Record:

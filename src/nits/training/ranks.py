@@ -46,17 +46,16 @@ class Step(NamedTuple):
 
 
 class Ranks:
-    """The processes of a training run, and which of them this is."""
+    """The processes of a training run, and which of them this is.
+
+    alone: Whether there is no other process.
+    """
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
+        self.alone = size == 1
         self.flat = torch.empty(0)
         self.waited = 0.0  # seconds that exchanges have taken
-
-    @property
-    def alone(self) -> bool:
-        """Whether there is no other process."""
-        return self.size == 1
 
     def part(self, count: int) -> slice:
         """Returns which of so many rows are this rank's."""
