@@ -46,5 +46,5 @@ def served(folder: Path, *what: str) -> Iterator[Served]:
             yield Served(process.stdout.readline().strip(), process, errors)
         finally:
             process.send_signal(signal.SIGINT)
-            ended = process.wait(20)
+            ended = process.wait(90)
         assert ended == 0

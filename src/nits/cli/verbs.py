@@ -245,7 +245,7 @@ def _report(verb: argparse.ArgumentParser) -> None:
 
 def _explore(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
-    verb.add_argument("table", nargs="?", help="rows to pick from")
+    verb.add_argument("table", nargs="?", help="rows, or a folder of images, to pick from")
     verb.add_argument("--port", type=int, default=0, help="by default one that is free")
     verb.add_argument("--no-browser", action="store_false", dest="browser", help="open no browser")
 

@@ -16,39 +16,38 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from nits.explore.guard import Guard, body, refused
+from nits.explore.image_session import ImageSession
 from nits.explore.session import Session
 
 PAGE = Path(__file__).parent / "page"
+IMAGES_PAGE = Path(__file__).parent / "page_images"
+SHARED = ("api.js", "dom.js", "style.css")
+"""What the page of images takes from that of tables."""
+
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 Ask = Callable[[dict[str, Any]], Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def application(session: Session, hosts: tuple[str, ...], token: str) -> Starlette:
+def application(session: Session | ImageSession, hosts: tuple[str, ...], token: str) -> Starlette:
     """Returns the explorer of a session, at /TOKEN/.
 
     hosts: What requests may call this server.
     """
     one_by_one = asyncio.Lock()
-    asks: dict[str, Ask] = {
-        "describe": lambda _: answered(session.describe()),
-        "panels": partial(_panels, session),
-        "chance": lambda said: answered(session.chance(said.get("given", {}), said.get("event"))),
-        "row": lambda said: answered(session.row(said.get("row"))),
-        "picked": lambda said: JSONResponse(session.picked(said.get("number"))),
-        "rows": partial(_rows, session),
-    }
+    images = isinstance(session, ImageSession)
+    asks = _image_asks(session) if isinstance(session, ImageSession) else _asks(session)
     routes = [
         Route(f"/{token}/api/{name}", _api(ask, one_by_one), methods=["POST"])
         for name, ask in asks.items()
     ]
-    for path in sorted(PAGE.iterdir()):
+    for path in _image_files() if images else sorted(PAGE.iterdir()):
         if path.suffix in TYPES:
             name = "" if path.name == "index.html" else path.name
             routes.append(Route(f"/{token}/{name}", _file(path), methods=["GET"]))
@@ -57,6 +56,35 @@ def application(session: Session, hosts: tuple[str, ...], token: str) -> Starlet
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=Guard(hosts, token))],
         exception_handlers={HTTPException: _nothing},
     )
+
+
+def _asks(session: Session) -> dict[str, Ask]:
+    return {
+        "describe": lambda _: answered(session.describe()),
+        "panels": partial(_panels, session),
+        "chance": lambda said: answered(session.chance(said.get("given", {}), said.get("event"))),
+        "row": lambda said: answered(session.row(said.get("row"))),
+        "picked": lambda said: JSONResponse(session.picked(said.get("number"))),
+        "rows": partial(_rows, session),
+    }
+
+
+def _image_asks(session: ImageSession) -> dict[str, Ask]:
+    return {
+        "describe": lambda _: answered(session.describe()),
+        "drawn": lambda said: answered(session.drawn(said.get("seed", 0))),
+        "picked": lambda said: answered(session.picked(said.get("number"))),
+        "complete": partial(_complete, session),
+        "bits": lambda said: answered(session.bits(said.get("pixels"))),
+    }
+
+
+def _complete(session: ImageSession, said: dict[str, Any]) -> Response:
+    return answered(session.complete(said.get("pixels"), said.get("seed", 0)))
+
+
+def _image_files() -> list[Path]:
+    return [*sorted(IMAGES_PAGE.iterdir()), *(PAGE / name for name in SHARED)]
 
 
 def _panels(session: Session, said: dict[str, Any]) -> Response:
@@ -98,6 +126,8 @@ def _api(ask: Ask, one_by_one: asyncio.Lock) -> Endpoint:
             said = json.loads(await body(request) or b"{}")
         except OverflowError:
             return refused("the request is too large.", 413)
+        except ClientDisconnect:
+            return Response(status_code=499)
         except (ValueError, RecursionError):
             return refused("a request must be JSON.")
         if not isinstance(said, dict):

@@ -10,13 +10,14 @@ from threading import Timer
 
 import uvicorn
 
+from nits.explore.image_session import ImageSession
 from nits.explore.routes import application
 from nits.explore.session import Session
 
 HOST = "127.0.0.1"
 
 
-def serve(session: Session, *, port: int = 0, browser: bool = True) -> None:
+def serve(session: Session | ImageSession, *, port: int = 0, browser: bool = True) -> None:
     """Prints the address and answers until it is interrupted.
 
     port: By default one that is free.
@@ -49,10 +50,13 @@ def _opened(address: str) -> None:
 
 
 def _bound(port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # asyncio turns off Nagle's algorithm, which holds an answer back for 40 ms, only if it is told
+    # that the socket is one of TCP.
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((HOST, port))
+        found.listen(128)  # so that the address answers from the moment it is printed
     except (OSError, OverflowError) as error:
         found.close()
         raise ValueError(

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 class ConvStepper:
     """Caches what every convolution reads, so that each layer is evaluated once at each pixel."""
 
+    above: Tensor
+    mixed: tuple[Tensor, ...]
+
     def __init__(self, model: CausalConv, n: int, context: Tensor | None) -> None:
         self.model, self.n = model, n
         channels, height, width = model.shape
@@ -64,6 +67,17 @@ class ConvStepper:
         self.column += 1
         if self.column % self.model.shape[0] == 0 and self.column < len(self.model.inputs):
             self._advance()
+
+    def take(self, index: Tensor) -> None:
+        """Goes on with some of the images, of which one may be there several times."""
+        self.x, self.above = self.x[index], self.above[index]
+        self.side = None if self.side is None else self.side[index]
+        self.read = {
+            name: [[part[index] for part in pair] for pair in blocks]
+            for name, blocks in self.read.items()
+        }
+        self.rows = [row[index] for row in self.rows]
+        self.mixed = tuple(part[index] for part in self.mixed)
 
     def _advance(self) -> None:
         """Goes on to the next pixel with columns; those between are evaluated for later ones."""
