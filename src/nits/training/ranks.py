@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -26,6 +27,9 @@ EXTRAS = 4
 
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun sets in the environment of each process."""
+
+
+_apart: ContextVar[bool] = ContextVar("apart", default=False)
 
 
 class RankLost(RuntimeError):
@@ -145,9 +149,20 @@ def _noticed() -> Iterator[None]:
 
 def current() -> Ranks:
     """Returns the processes that train together; this one alone if there is no group."""
-    if not (distributed.is_available() and distributed.is_initialized()):
+    joined_ = distributed.is_available() and distributed.is_initialized()
+    if _apart.get() or not joined_:
         return Ranks(0, 1)
     return Ranks(distributed.get_rank(), distributed.get_world_size())
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Has each rank do by itself what a block of code does, as if there were no others."""
+    token = _apart.set(True)
+    try:
+        yield
+    finally:
+        _apart.reset(token)
 
 
 def is_launched() -> bool:
@@ -166,4 +181,5 @@ def joined() -> Iterator[Ranks]:
     try:
         yield current()
     finally:
-        distributed.destroy_process_group()
+        with suppress(RuntimeError):  # of a rank that is gone, which has been told of
+            distributed.destroy_process_group()
