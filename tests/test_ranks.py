@@ -1,6 +1,7 @@
 """Several processes that train one model: the steps of one process, and what ends them."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import torch
 
 import nits
 from mixed_table import mixed
-from nits.training import ranks
+from nits.training import checkpoint, ranks
 from nits.training.loop import Loop
 from nits.training.ranks import RankLost, Ranks
 from nits.training.recipe import Budget
@@ -28,9 +29,12 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 QUIET = os.environ | {"OMP_NUM_THREADS": "1", "NITS_KERNELS": "plain"}
 
 PROGRAM = """
-import sys, torch, nits
-from nits.training import ranks
+import signal, sys, torch, nits
+from nits.training import checkpoint, ranks
 
+out, steps, place, resume = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4] == "resume"
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, as_interrupt)  # as the command line does; torchrun sends it
 torch.set_num_threads(1)
 with ranks.joined() as group:
     x = torch.randn(900, 4, generator=torch.Generator().manual_seed(0)).cumsum(1)
@@ -39,12 +43,20 @@ with ranks.joined() as group:
     )
     weight = torch.rand(900, generator=torch.Generator().manual_seed(1)) + 0.5
     history = nits.fit(
-        model, x, sample_weight=weight, max_steps=40, progress=False, seed=3,
-        recipe=nits.Recipe(batch_size=100, hide=0.1),
+        model, x, sample_weight=weight, max_steps=steps, progress=False, seed=3,
+        recipe=nits.Recipe(batch_size=100, hide=0.1, patience=10**6),
+        checkpoint=place, checkpoint_minutes=0.02, resume=place if resume else None,
     )
     if group.rank == 0:
-        torch.save((model.state_dict(), history.validation, history.train), sys.argv[1])
+        torch.save((model.state_dict(), history.to_dict()), out)
 """
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    place = tmp_path / "program.py"
+    place.write_text(PROGRAM)
+    return str(place)
 
 
 def run(size: int, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -106,22 +118,23 @@ def test_what_is_left_of_a_run_without_a_checkpoint_is_said() -> None:
         raise RuntimeError("gone")
     model = nits.NITS.mlp(2, hidden=4, generator=0)
     run = Loop(model, Rows(torch.randn(20, 2)), None, nits.Recipe(), Budget(None, 5), 0)
-    said = str(fitting._lost(run, None, RankLost("another rank has ended")))
-    assert said == "another rank has ended; without a checkpoint nothing is left of it."
+    left = "; without a checkpoint nothing is left of it"
+    with pytest.raises(RankLost, match=left), fitting._kept(run, None):
+        raise RankLost("another rank has ended")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
-def test_several_ranks_take_the_steps_of_one(size: int, tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+def test_several_ranks_take_the_steps_of_one(size: int, program: str, tmp_path: Path) -> None:
     for count in (1, size):
-        done = run(count, str(program), str(tmp_path / f"{count}.pt"))
+        done = run(
+            count, program, f"{tmp_path}/{count}.pt", "40", f"{tmp_path}/{count}.kept", "new"
+        )
         assert done.returncode == 0, done.stderr
     one, several = (torch.load(tmp_path / f"{count}.pt") for count in (1, size))
     assert apart(one[0], several[0]) < 1e-5
-    np.testing.assert_allclose(one[1], several[1], atol=1e-5)
-    np.testing.assert_allclose(one[2], several[2], atol=1e-5)
+    for name in ("validation", "train"):
+        np.testing.assert_allclose(one[1][name], several[1][name], atol=1e-5)
 
 
 @pytest.fixture
@@ -148,19 +161,16 @@ def test_torchrun_fits_as_one_process_does(folder: Path) -> None:
     assert two.held_out_ == pytest.approx(one.held_out_, abs=1e-4)
 
 
-def begun(command: list[str], kept: Path) -> subprocess.Popen[str]:
+def begun(program: str, tmp_path: Path) -> subprocess.Popen[str]:
     """Starts two ranks, and waits until there is a checkpoint of their training."""
+    own = [program, f"{tmp_path}/m.pt", "1000000", f"{tmp_path}/kept", "new"]
     found = subprocess.Popen(
-        [*TORCHRUN, "--nproc-per-node=2", *command],
-        env=QUIET,
-        stderr=subprocess.PIPE,
-        text=True,
+        [*TORCHRUN, "--nproc-per-node=2", *own], env=QUIET, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 300
-    while not list(kept.glob("*")) and time.monotonic() < deadline:
+    while not (tmp_path / "kept").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
-    time.sleep(3)
-    assert found.poll() is None, "there must be steps left"
+    assert found.poll() is None
     return found
 
 
@@ -173,35 +183,33 @@ def workers(parent: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize(("lost", "size"), [(0, 1), (1, 3)])
 def test_a_rank_that_is_killed_ends_all_with_a_checkpoint(
-    folder: Path, tmp_path: Path, lost: int
+    program: str, tmp_path: Path, lost: int, size: int
 ) -> None:
-    kept = tmp_path / "kept"
-    long = [*fit(folder, "m.nits", 1500), "--checkpoint", str(kept)]
-    group = begun(long, kept)
+    group = begun(program, tmp_path)
     os.kill(workers(group.pid)[lost], signal.SIGKILL)
     said = group.communicate(timeout=300)[1]
     assert group.returncode != 0
-    assert "another rank of this training run has ended" in said
-    assert "from which any ranks go on" in said
-    assert (kept / "member-00.safetensors").is_file()
-    done = run(1, *long, "--resume")
+    found = re.search(r"another rank .* has ended .*; all (\d+) steps are in .*, from which", said)
+    assert found is not None, said
+    steps = int(found[1])
+    assert checkpoint.read(tmp_path / "kept")[1]["step"] == steps, "no step may be lost"
+    more = (f"{tmp_path}/m.pt", str(steps + 20), f"{tmp_path}/kept", "resume")
+    done = run(size, program, *more)
     assert done.returncode == 0, done.stderr
-    alone = run(1, *fit(folder, "alone.nits", 1500))
-    assert alone.returncode == 0, alone.stderr
-    resumed, whole = (nits.load(tmp_path / name) for name in ("m.nits", "alone.nits"))
-    assert resumed.held_out_ == pytest.approx(whole.held_out_, abs=0.05)
+    assert torch.load(tmp_path / "m.pt")[1]["step"][-1] == steps + 20
 
 
 @pytest.mark.slow
-def test_ctrl_c_of_one_rank_stops_all_at_the_same_step(folder: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    group = begun([*fit(folder, "m.nits", 100_000), "--checkpoint", str(kept)], kept)
-    os.kill(workers(group.pid)[1], signal.SIGTERM)
+def test_ctrl_c_of_one_rank_stops_all_at_the_same_step(program: str, tmp_path: Path) -> None:
+    group = begun(program, tmp_path)
+    os.kill(workers(group.pid)[1], signal.SIGINT)
     said = group.communicate(timeout=300)[1]
-    assert "training was interrupted; the model has the best weights so far" in said
-    assert nits.load(tmp_path / "m.nits").history_["stopped"] == "interrupted"
+    assert group.returncode == 0, said
+    history = torch.load(tmp_path / "m.pt")[1]
+    assert history["stopped"] == "interrupted"
+    assert checkpoint.read(tmp_path / "kept")[1]["step"] >= history["step"][-1]
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from nits import kernels
@@ -76,10 +77,8 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
         place = None if checkpoint is None else Path(checkpoint)
         with _kernels(loop, compile) as ran:
             try:
-                with interrupts.waiting() as waiting:
+                with interrupts.waiting() as waiting, _kept(loop, place):
                     loop.run(reporter, waiting, place if first else None, checkpoint_minutes * 60)
-            except RankLost as error:
-                raise _lost(loop, place, error) from None
             except KeyboardInterrupt:
                 loop.history.stopped = "interrupted"
                 reporter.interrupted()
@@ -93,13 +92,22 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     return loop.history
 
 
-def _lost(loop: Loop, place: Path | None, error: RankLost) -> RankLost:
-    """Saves what this rank has, which all had, and returns what there is to say."""
-    if place is None:
-        return RankLost(f"{error}; without a checkpoint nothing is left of it.")
-    if loop.whole:
-        resuming.save(loop, place)
-    return RankLost(f"{error}; all {loop.step} steps are in {place}, from which any ranks go on.")
+@contextmanager
+def _kept(loop: Loop, place: Path | None) -> Iterator[None]:
+    """Saves what this rank has, which all had, if another one ends in the middle.
+
+    Signals must wait meanwhile: torchrun sends one to all ranks that are left.
+    """
+    try:
+        yield
+    except RankLost as error:
+        if place is None:
+            raise RankLost(f"{error}; without a checkpoint nothing is left of it.") from None
+        if loop.whole:
+            resuming.save(loop, place)
+        raise RankLost(
+            f"{error}; all {loop.step} steps are in {place}, from which any ranks go on."
+        ) from None
 
 
 def _reporter(progress: bool | Reporter) -> Reporter:
