@@ -1,13 +1,13 @@
 """Outlier scores of one cheap model on each anomaly table, beside other scores of the same model.
 
-    python benchmarks/outliers.py [--only NAME …] [--rescaled] [--page]
+    python benchmarks/outliers.py [--only NAME …] [--rescaled]
         → benchmarks/results/outliers-NAME.json
 
 Tables are NITS_DATA/anomalies/NAME.npz, parted as the suite parts them. The model is a lone network
 of 1,500 steps at most, and the network of blurred rows beside it, which `outlier_scores` asks. Both
 are kept in out/outliers/NAME.nits; delete it to train them again. `--rescaled`
 trains a second one on a table whose columns are multiplied by 1,000 and 1/1,000 in turns, to see
-that scores have no unit. `--page` writes the tables of docs/prediction.md.
+that scores have no unit.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from results import RESULTS, ROOT, Record, circumstances, read, write
 import nits
 
 MODELS = ROOT / "out" / "outliers"
-PAGE = ROOT / "docs" / "prediction.md"
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 STEPS = 1500
 OURS = "blurred rows"
 """The score that `outlier_scores` returns."""
@@ -92,7 +90,8 @@ def rescaled(x: NDArray[Any], y: NDArray[Any], name: str) -> Record:
 
 def page(folder: Path) -> str:
     """Returns the means of all tables, and a line for each of them."""
-    every = [(r["table"], r["results"]["auroc"]) for r in read(folder, "outliers-*.json")]
+    found = [(r["table"], r["results"]["auroc"]) for r in read(folder, "outliers-*.json")]
+    every = [(name, auroc) for name, auroc in found if OURS in auroc]
     if not every:
         return markdown((), ())
     ways = list(every[0][1])
@@ -118,14 +117,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="NAME", help="tables; all by default")
     parser.add_argument("--rescaled", action="store_true", help="train on other units, too")
-    parser.add_argument("--page", action="store_true", help="write the tables of the page")
     args = parser.parse_args(argv)
-    if args.page:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        after = rest.split(END)[1]
-        text = f"{before}{BEGIN}\n{page(RESULTS)}\n{END}{after}"
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
     warnings.simplefilter("ignore")
     tables = (Path(os.environ["NITS_DATA"]) / "anomalies").glob("*.npz")
     for path in sorted(tables, key=lambda path: path.stat().st_size):

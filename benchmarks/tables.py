@@ -12,8 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ablation
+import outliers
 import results
 from answers_table import answers_tables
+from ask_table import ask_tables
+from campaign_table import campaign_tables
 from markdown_table import minus, table, with_rows_outside
 from results import Record
 from speed_table import speed_tables
@@ -211,6 +214,9 @@ PLACES: dict[str, Callable[[Path], str]] = {
     "docs/speed.md": speed_tables,
     "docs/suite.md": suite_tables,
     "docs/roles.md": answers_tables,
+    "docs/questions.md": ask_tables,
+    "docs/prediction.md": outliers.page,
+    "SECURITY.md": campaign_tables,
 }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from campaign import attack_commands, models
+from campaign import attack_commands, attack_disk, attack_kernels, attack_together, models
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -27,3 +27,20 @@ def test_signals(case: int) -> None:
 @pytest.mark.parametrize("case", range(8))
 def test_full_disks(case: int) -> None:
     attack_commands.starved(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(10))
+def test_built_kernels(case: int) -> None:
+    attack_kernels.run(case)
+
+
+@pytest.mark.slow
+def test_threads_and_processes_at_once() -> None:
+    attack_together.run(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(3, 151, 12))
+def test_writes_that_fail(case: int) -> None:
+    attack_disk.run(case)

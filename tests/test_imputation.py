@@ -123,7 +123,7 @@ def test_dependence_given_the_rest_is_that_of_the_law() -> None:
     p = np.exp(model.score_samples(cells)).reshape(2, 2, 2)
     p /= p.sum()
     found = model.dependence(2000, given_rest=True)
-    for i, j, k in ((1, 0, 2), (2, 1, 0), (2, 0, 1)):
+    for i, j in ((1, 0), (2, 1), (2, 0)):
         rest = p.sum((i, j), keepdims=True)
         told = np.log(p * rest / (p.sum(i, keepdims=True) * p.sum(j, keepdims=True)))
         exact = float((p * told).sum())

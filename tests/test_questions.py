@@ -17,7 +17,7 @@ from nits.model.steps import Steps
 from nits.tables.questions.particles import effective, systematic
 from questions import holds, misses, mixture, question, random_model, shaken
 
-SEEN = 1 - 1 / 302
+SEEN = 1 - 1 / 302 / 2
 """What is left by (28) for values that could have been seen in training, of 300 rows: a model's
 answers are given that all values are such."""
 

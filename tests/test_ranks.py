@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,14 @@ import torch
 
 import nits
 from mixed_table import mixed
-from nits.training.ranks import Ranks
+from nits.training import ranks
+from nits.training.loop import Loop
+from nits.training.ranks import RankLost, Ranks
+from nits.training.recipe import Budget
+from nits.training.rows import Rows
 from nits.weights.block_linear import dropout
+
+fitting = import_module("nits.training.fit")
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 QUIET = os.environ | {"OMP_NUM_THREADS": "1", "NITS_KERNELS": "plain"}
@@ -40,9 +47,9 @@ with ranks.joined() as group:
 """
 
 
-def run(ranks: int, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def run(size: int, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs a module or program on so many ranks of this machine."""
-    launcher = [sys.executable] if ranks == 1 else [*TORCHRUN, f"--nproc-per-node={ranks}"]
+    launcher = [sys.executable] if size == 1 else [*TORCHRUN, f"--nproc-per-node={size}"]
     return subprocess.run(
         [*launcher, *command], env=QUIET, capture_output=True, text=True, timeout=400, **options
     )
@@ -85,15 +92,33 @@ def test_roles_of_a_part_are_those_of_the_batch() -> None:
     torch.testing.assert_close(torch.cat(parts), whole)
 
 
+def test_a_process_of_its_own_is_alone() -> None:
+    group = ranks.current()
+    assert (group.alone, group.part(7), group.agreed(5)) == (True, slice(0, 7), 5)
+    assert group.summed(1.0, 2.0) == [1.0, 2.0]
+    with ranks.apart():
+        assert ranks.current().alone
+    assert not ranks.is_launched()
+
+
+def test_what_is_left_of_a_run_without_a_checkpoint_is_said() -> None:
+    with pytest.raises(RankLost, match=r"another rank .* has ended \(gone\)"), ranks._noticed():
+        raise RuntimeError("gone")
+    model = nits.NITS.mlp(2, hidden=4, generator=0)
+    run = Loop(model, Rows(torch.randn(20, 2)), None, nits.Recipe(), Budget(None, 5), 0)
+    said = str(fitting._lost(run, None, RankLost("another rank has ended")))
+    assert said == "another rank has ended; without a checkpoint nothing is left of it."
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_several_ranks_take_the_steps_of_one(ranks: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [2, 3])
+def test_several_ranks_take_the_steps_of_one(size: int, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    for count in (1, ranks):
+    for count in (1, size):
         done = run(count, str(program), str(tmp_path / f"{count}.pt"))
         assert done.returncode == 0, done.stderr
-    one, several = (torch.load(tmp_path / f"{count}.pt") for count in (1, ranks))
+    one, several = (torch.load(tmp_path / f"{count}.pt") for count in (1, size))
     assert apart(one[0], several[0]) < 1e-5
     np.testing.assert_allclose(one[1], several[1], atol=1e-5)
     np.testing.assert_allclose(one[2], several[2], atol=1e-5)
@@ -154,10 +179,10 @@ def test_a_rank_that_is_killed_ends_all_with_a_checkpoint(
 ) -> None:
     kept = tmp_path / "kept"
     long = [*fit(folder, "m.nits", 1500), "--checkpoint", str(kept)]
-    ranks = begun(long, kept)
-    os.kill(workers(ranks.pid)[lost], signal.SIGKILL)
-    said = ranks.communicate(timeout=300)[1]
-    assert ranks.returncode != 0
+    group = begun(long, kept)
+    os.kill(workers(group.pid)[lost], signal.SIGKILL)
+    said = group.communicate(timeout=300)[1]
+    assert group.returncode != 0
     assert "another rank of this training run has ended" in said
     assert "from which any ranks go on" in said
     assert (kept / "member-00.safetensors").is_file()
@@ -172,9 +197,9 @@ def test_a_rank_that_is_killed_ends_all_with_a_checkpoint(
 @pytest.mark.slow
 def test_ctrl_c_of_one_rank_stops_all_at_the_same_step(folder: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    ranks = begun([*fit(folder, "m.nits", 100_000), "--checkpoint", str(kept)], kept)
-    os.kill(workers(ranks.pid)[1], signal.SIGTERM)
-    said = ranks.communicate(timeout=300)[1]
+    group = begun([*fit(folder, "m.nits", 100_000), "--checkpoint", str(kept)], kept)
+    os.kill(workers(group.pid)[1], signal.SIGTERM)
+    said = group.communicate(timeout=300)[1]
     assert "training was interrupted; the model has the best weights so far" in said
     assert nits.load(tmp_path / "m.nits").history_["stopped"] == "interrupted"
 

@@ -63,6 +63,10 @@ NONE = Fault(0, 0, 0)
 EVER = 10**9
 
 
+TESTS = Path(__file__).resolve().parent.parent
+"""Where a process of its own finds this package."""
+
+
 class Zygote:
     """Runs commands, each in a process of its own."""
 
@@ -72,6 +76,8 @@ class Zygote:
         (self.place / "tmp").mkdir()
         self.preloaded = _compiled(self.place / "failing.so")
         environment = {**os.environ, "TMPDIR": str(self.place / "tmp")}
+        paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
         if self.preloaded is not None:
             environment["LD_PRELOAD"] = str(self.preloaded)
         self.process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What training sees of a density of blurred rows, equation (38)."""
+"""What training sees of a density of blurred rows, equation (39)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Blurred(Wrapped):
 
     Real numbers get normal noise. Categories are, with some probability, those of another row.
 
-        y_i = x_i + w_i ε_i,  ε_i ~ N(0, 1),   or   y_i = x′_i with probability w_i           (38)
+        y_i = x_i + w_i ε_i,  ε_i ~ N(0, 1),   or   y_i = x′_i with probability w_i           (39)
 
     Once `reseed` was called with a seed, rows are blurred when they are scored, in the same way
     after the same seed; without a seed they are scored as they are.

@@ -2,9 +2,9 @@
 
 Numbers are counted in standard deviations of their column and blurred by w of these; a category is
 with probability w that of another row. What is learned is the density ν of blurred rows, equation
-(38). With K the density of the noise, divided by its greatest value, a row's score is
+(39). With K the density of the noise, divided by its greatest value, a row's score is
 
-    −log E K(x − X) = −Σ_i log ( w √(2π) ν(x_i | x_<i) ),                                    (39)
+    −log E K(x − X) = −Σ_i log ( w √(2π) ν(x_i | x_<i) ),                                    (40)
 
 without the factor for categories. It has no unit. E is over the training rows, none of which is
 kept: ν is a network.
@@ -162,7 +162,7 @@ class OutlierNetwork:
         self.layout, self.density = layout, density
 
     def scores(self, estimator: NITSDensity, frame: Frame) -> Numbers:
-        """Returns the terms of (39) of each column, shape (N, D)."""
+        """Returns the terms of (40) of each column, shape (N, D)."""
         found, fixed = self.layout.numbers(frame)
         read, own = self.layout.read(found), torch.from_numpy(found)
         given = estimator._given(frame)

@@ -19,6 +19,7 @@ from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import Plan
 from nits.tables.frames import Frame, Values
 from nits.tables.tasks import OUTLIERS, Task, scores_outliers
+from nits.training import ranks
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows
 from nits.weights import MaskedMLP
@@ -97,7 +98,8 @@ def learned(
     kept = resume.opened(estimator, main, plan, seed)
     if kept is not None:
         task = task._replace(place=kept.folder / PLACE, course=kept.fingerprint)
-    result = Local(1).run(members.taught, [task], progress=estimator.verbose)[0]
+    with ranks.apart():  # rows of a batch are mixed, which ranks cannot share
+        result = Local(1).run(members.taught, [task], progress=estimator.verbose)[0]
     if result is None or not isinstance(result.density, Blurred):
         return None
     return OutlierNetwork(what.layout, result.density.density.eval())

@@ -148,6 +148,8 @@ def _alike(task: Task, every: Done) -> int:
 
 def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
+    if not tasks:
+        return []
     engine = estimator.engine or Local(_workers(tasks))
     if (minutes := minutes_of(estimator, plan)) is not None:
         count = plan.members + companion.checked(estimator.answers)

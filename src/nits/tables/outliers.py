@@ -29,7 +29,7 @@ class Outliers:
         """Returns how far out each row is, shape (N,), or each entry, shape (N, D), in nats.
 
         A row's score is −log of the share of rows that are like it, where half a standard deviation
-        of a column is like no difference, equation (39); an entry's the part of it that a column
+        of a column is like no difference, equation (40); an entry's the part of it that a column
         adds, given those before it. A model without the network for this (`outliers=False`, or a
         lone network) has the sum of surprises in its place; see `surprises`. Neither has a unit:
         scores stay the same if a column goes from metres to millimetres. What `support` rules out

@@ -85,6 +85,7 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
                 reporter.interrupted()
             finally:
                 loop.feed.close()
+            loop.agree()
             if place is not None and loop.whole and first:
                 resuming.save(loop, place)
             loop.finish()

@@ -278,6 +278,11 @@ class Loop:
     def _speed(self, seconds: float) -> float:
         return len(self.recent) * self.batch / max(seconds, 1e-9)
 
+    def agree(self) -> None:
+        """Counts the run as interrupted if one of the ranks was, be it after the last step."""
+        if self.ranks.summed(float(self.history.stopped == "interrupted"))[0]:
+            self.history.stopped = "interrupted"
+
     def finish(self) -> None:
         """Puts the best averaged weights, or the last ones without validation, into the model."""
         state = self.average.state_dict() if self.held_out is None else self.best_state

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -26,6 +27,9 @@ EXTRAS = 4
 
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun sets in the environment of each process."""
+
+
+_apart: ContextVar[bool] = ContextVar("apart", default=False)
 
 
 class RankLost(RuntimeError):
@@ -46,17 +50,16 @@ class Step(NamedTuple):
 
 
 class Ranks:
-    """The processes of a training run, and which of them this is."""
+    """The processes of a training run, and which of them this is.
+
+    alone: Whether there is no other process.
+    """
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
+        self.alone = size == 1
         self.flat = torch.empty(0)
         self.waited = 0.0  # seconds that exchanges have taken
-
-    @property
-    def alone(self) -> bool:
-        """Whether there is no other process."""
-        return self.size == 1
 
     def part(self, count: int) -> slice:
         """Returns which of so many rows are this rank's."""
@@ -146,9 +149,20 @@ def _noticed() -> Iterator[None]:
 
 def current() -> Ranks:
     """Returns the processes that train together; this one alone if there is no group."""
-    if not (distributed.is_available() and distributed.is_initialized()):
+    joined_ = distributed.is_available() and distributed.is_initialized()
+    if _apart.get() or not joined_:
         return Ranks(0, 1)
     return Ranks(distributed.get_rank(), distributed.get_world_size())
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Has each rank do by itself what a block of code does, as if there were no others."""
+    token = _apart.set(True)
+    try:
+        yield
+    finally:
+        _apart.reset(token)
 
 
 def is_launched() -> bool:
@@ -167,4 +181,5 @@ def joined() -> Iterator[Ranks]:
     try:
         yield current()
     finally:
-        distributed.destroy_process_group()
+        with suppress(RuntimeError):  # of a rank that is gone, which has been told of
+            distributed.destroy_process_group()

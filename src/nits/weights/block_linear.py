@@ -194,14 +194,13 @@ def dropout(
         return x
     if dropped == LEVELS:
         return x * 0
-    start, total = part or (0, x.shape[-1])
-    whole = x if part is None else _as_wide(x, total)
+    whole = x if part is None else _as_wide(x, part[1])
     if x.device.type == "cpu":
         kept = _kept(whole, dropped, generator)
     else:
         kept = torch.empty_like(whole).bernoulli_(1 - dropped / LEVELS, generator=generator)
     if part is not None:
-        kept = kept[:, start : start + x.shape[-1]]
+        kept = kept[:, part[0] : part[0] + x.shape[-1]]
     return x * kept.mul_(LEVELS / (LEVELS - dropped))
 
 

@@ -108,10 +108,8 @@ class MaskedMLP(WeightModel):
         if context is not None:
             h = h + self.context_weight @ context
         for W1, W2 in zip(self.inner[::2], self.inner[1::2], strict=True):
-            inside = dropout(
-                act(W1(act(h))), self.dropout, self.training, self.generator, self.part
-            )
-            h = W2(inside).add_(h)
+            kept = dropout(act(W1(act(h))), self.dropout, self.training, self.generator, self.part)
+            h = W2(kept).add_(h)
         return act(h)
 
     def sizes(self) -> dict[str, Any]:

@@ -191,7 +191,9 @@ def from_dict(record: dict[str, Any]) -> Column:
     own = {field.name for field in fields(cls)} & set(record)
     values = {n: UNLIMITED.get(n) if record[n] is None else record[n] for n in own}
     made: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-    facts = Facts(record["name"], record["dtype"], 0, int(record["optional"]), record["reason"])
+    facts = Facts(
+        record["name"], record["dtype"], 0, int(record["optional"]), reason=record["reason"]
+    )
     return cls(facts, **made)
 
 

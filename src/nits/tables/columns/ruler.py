@@ -22,6 +22,10 @@ FINE = 1e-10
 """Width of a cell, as a share of the value, below which rounding spoils its mass."""
 
 
+NEXT_TO_ONE = 1 - 2.0**-53
+"""The greatest probability at which a tail without a limit has a value."""
+
+
 @dataclass(frozen=True)
 class Ruler:
     """The place of values on a column's scale, and the laws of what lies beyond the training rows.
@@ -105,7 +109,7 @@ class Ruler:
 
     def drawn(self, side: int, u: Numbers) -> NDArray[Any]:
         """Returns recorded values beyond an end, at probabilities u of what lies there."""
-        law = self.law(side)
+        law, u = self.law(side), np.minimum(u, NEXT_TO_ONE)
         distance = -np.log1p(u * np.expm1(-law.rate * law.room)) / law.rate
         end = self.ends[0] if side == LOWER else self.ends[1]
         x = self.scale.back(end + side * distance)

@@ -72,7 +72,8 @@ class Tail:
 
 def from_dict(record: dict[str, Any]) -> Tail:
     """Returns the tail that `Tail.to_dict` described."""
-    return Tail(**(record | {"room": math.inf if record["room"] is None else record["room"]}))
+    room = math.inf if record["room"] is None else record["room"]
+    return Tail(record["share"], record["rate"], room, record["edge"], record["part"])
 
 
 NO_TAIL = Tail(0.0, 1.0)

@@ -6,7 +6,7 @@ that counts of n independent draws have with a and b cells.
 
 Given the rest, columns tell of one another what no other column tells: the mean over rows of
 
-    log p(x) + log p(x without i and j) − log p(x without i) − log p(x without j),           (40)
+    log p(x) + log p(x without i and j) − log p(x without i) − log p(x without j),           (41)
 
 where columns that are left out are integrated out by particles; the joint density is exact.
 """
@@ -92,7 +92,7 @@ def found(answer: Answer, draws: int, seed: int) -> Dependence:
 
 
 def given_rest(answer: Answer, draws: int, seed: int) -> Dependence:
-    """Returns what each pair of columns tells of one another given all others, equation (40)."""
+    """Returns what each pair of columns tells of one another given all others, equation (41)."""
     checks.positive("draws", draws)
     with torch.no_grad():
         numbers = rows.drawn(answer.estimator, answer.query, draws, seed).numbers

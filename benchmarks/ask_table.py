@@ -1,0 +1,86 @@
+"""The tables of docs/questions.md, from results/questions-*.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import results
+from markdown_table import minus, table
+from results import Record
+
+
+def ask_tables(folder: Path) -> str:
+    """Returns a table for each kind of question that was measured."""
+    parts = []
+    for verb, (title, head, line) in KINDS.items():
+        found = results.read(folder, f"questions-{verb}-*.json")
+        if found:
+            lines = [(one["table"], budget(one), *line(one["results"])) for one in found]
+            parts += [f"{title}:", table(("table", "trained", *head), lines)]
+    return "\n\n".join(parts) or "Nothing has been measured on this version yet."
+
+
+def budget(one: Record) -> str:
+    """Returns how long a model was trained."""
+    members = "a lone network" if one["members"] == 1 else f"{one['members']} members"
+    spent = f"{one['minutes']:g} minutes" if one["minutes"] else f"{one['steps']:,} steps"
+    return f"{members}, {spent}"
+
+
+def _boxes(found: Record) -> tuple[str, ...]:
+    return (*(f"{found[q]:.3f}" for q in ("median", "p95", "p99", "max")),)
+
+
+def _imputed(found: Record) -> tuple[str, ...]:
+    mean = found["mean_error"]
+    return (
+        f"{mean['nits']:.3f}",
+        f"{mean['forests']:.3f}",
+        f"{found['ahead_on']} of {found['columns']}",
+        f"{100 * found['coverage']:.1f} %",
+        minus(f"{found['nats_per_hidden_entry']:.3f}"),
+    )
+
+
+def _classes(found: Record) -> tuple[str, ...]:
+    auc, loss = found["auc"], found["log_loss"]
+    return (
+        found["target"],
+        *(f"{auc[who]:.4f}" for who in ("nits", "boosting")),
+        *(f"{loss[who]:.3f}" for who in ("nits", "boosting")),
+    )
+
+
+def _pairs(found: Record) -> tuple[str, ...]:
+    worst = max(found["ks"].values())
+    return f"{found['mean']:.4f}", f"{worst:.4f}", f"{found['two_halves']:.4f}"
+
+
+Line = Callable[[Record], tuple[str, ...]]
+KINDS: dict[str, tuple[str, tuple[str, ...], Line]] = {
+    "boxes": (
+        "q-errors of the probability of 200 random boxes of one to five columns, against the share "
+        "of all rows",
+        ("median", "95 %", "99 %", "greatest"),
+        _boxes,
+    ),
+    "imputation": (
+        "A tenth of the entries of 1,000 test rows hidden: mean absolute error of medians in "
+        "standard deviations, beside random forests (IterativeImputer, 50 trees, 3 rounds, 5,000 "
+        "rows)",
+        ("error", "forests", "columns ahead", "in 90 % bands", "nats per hidden entry"),
+        _imputed,
+    ),
+    "classes": (
+        "A class given all other columns, by the joint model and by HistGradientBoosting",
+        ("class", "AUC", "AUC, boosting", "log loss", "log loss, boosting"),
+        _classes,
+    ),
+    "marginals": (
+        "Ten pairs of columns with all others absent, by the companion, against 10⁶ rows of the "
+        "joint model: distance of joint cdfs",
+        ("mean", "worst", "two halves of these rows"),
+        _pairs,
+    ),
+}

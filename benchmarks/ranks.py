@@ -1,0 +1,135 @@
+"""One model on two ranks of one thread against one rank of one thread, timed in turn.
+
+    python benchmarks/ranks.py [--rounds 5] [--steps 40]     → benchmarks/results/ranks.json
+
+63 columns, hidden 512, four blocks, 2,048 rows per step in all. Each rank is started once, takes a
+few steps, and waits for its turn: rounds of one rank alone and of both together alternate. `waits`
+is what the exchange of a step takes on the first rank, and `bytes` what it exchanges. The weights
+after 200 steps of both are compared besides (--compare).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from results import Record, write_figures
+from timing import spread
+
+import nits
+from nits.training import ranks
+from nits.training.loop import Loop
+from nits.training.recipe import Budget, Recipe
+from nits.training.rows import Rows
+
+COLUMNS, HIDDEN, BATCH, WARM = 63, 512, 2048, 3
+
+
+def loop() -> Loop:
+    """Returns a run that has its start weights."""
+    x = torch.randn(40_000, COLUMNS, generator=torch.Generator().manual_seed(0))
+    rows = Rows(x @ torch.linalg.qr(torch.randn(COLUMNS, COLUMNS)).Q + x.roll(1, 1))
+    heads = [nits.heads.Continuous(knots=16)] * COLUMNS
+    model = nits.NITS.mlp(heads, hidden=HIDDEN, blocks=4, generator=0)
+    found = Loop(model, rows, None, Recipe(batch_size=BATCH), Budget(None, 10**6), 0)
+    found.prepare(None)
+    model.train()
+    return found
+
+
+def rank(place: Path, rounds: int, steps: int, compare: bool) -> None:
+    """Takes steps as one of several ranks, or alone; writes times and the last weights."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    with ranks.joined() as group:
+        run = loop()
+        for _ in range(WARM):
+            run.advance(0.5)
+        times, waits = [], []
+        for k in range(1 if compare else rounds):
+            _turn(place, group, k)
+            begun, before = time.perf_counter(), run.ranks.waited
+            for _ in range(steps):
+                run.advance(0.5)
+            times.append((time.perf_counter() - begun) / steps)
+            waits.append((run.ranks.waited - before) / steps)
+            if group.rank == 0:
+                (place / f"done-{group.size}-{k}").touch()
+        if group.rank == 0:
+            size = sum(p.numel() for p in run.parameters)
+            about = {"seconds": times, "waits": waits, "weights": size}
+            state: Any = run.model.state_dict() if compare else {}
+            torch.save((about, state), place / f"{group.size}.pt")
+
+
+def _turn(place: Path, group: ranks.Ranks, k: int) -> None:
+    """Waits until the other program has had its turn."""
+    other = place / (f"done-2-{k - 1}" if group.size == 1 else f"done-1-{k}")
+    while not (group.size == 1 and k == 0) and not other.exists():
+        time.sleep(0.05)
+
+
+def both(rounds: int, steps: int, compare: bool) -> tuple[Any, Any]:
+    """Runs one rank and two ranks, which wait for each other."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = [__file__, "--rank", folder, "--rounds", str(rounds), "--steps", str(steps)]
+        own += ["--compare"] * compare
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        env = os.environ | {"OMP_NUM_THREADS": "1"}
+        started = [
+            subprocess.Popen([sys.executable, *own], env=env),
+            subprocess.Popen([*launcher, "--nproc-per-node=2", *own], env=env),
+        ]
+        for process in started:
+            if process.wait():
+                raise RuntimeError(f"{process.args!r} has failed")
+        one, two = (torch.load(Path(folder, f"{size}.pt")) for size in (1, 2))
+        return one, two
+
+
+def figures(rounds: int, steps: int) -> Record:
+    """Returns seconds per step, their ratio, what a step waits for, and how far weights differ."""
+    (one, _), (two, _) = both(rounds, steps, compare=False)
+    pairs = zip(one["seconds"], two["seconds"], strict=True)
+    (_, alone), (_, together) = both(1, 200 - WARM, compare=True)
+    apart = [
+        float((alone[n].double() - together[n].double()).abs().max())
+        for n in alone
+        if alone[n].numel()
+    ]
+    return {
+        "seconds_per_step": {"one": spread(one["seconds"]), "two": spread(two["seconds"])},
+        "two_over_one": spread([a / b for a, b in pairs]),
+        "waits": spread(two["waits"]),
+        "bytes": 4 * (one["weights"] + ranks.EXTRAS),
+        "weights_apart_after_200_steps": max(apart),
+    }
+
+
+def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
+    return float((one.double() - other.double()).abs().max())
+
+
+def main() -> None:
+    """Measures, or is one of the ranks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--rank", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--compare", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.rank is not None:
+        rank(args.rank, args.rounds, args.steps, args.compare)
+        return
+    print(write_figures("ranks", figures(args.rounds, args.steps)))
+
+
+if __name__ == "__main__":
+    main()
