@@ -144,6 +144,17 @@ def test_smoothing_keeps_the_mass_and_stays_within(session: Session) -> None:
     assert np.abs(np.diff(rough)).sum() > np.abs(np.diff(shapes.smoothed(counts, 10.0))).sum()
 
 
+def test_lines_are_smoothed_all_at_once_as_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    lines = rng.random((7, 48)) ** 4
+    lines[2] = 0
+    lines[3, 5:] = 0
+    worth = np.array([2.0, 10.0, 50.0, 2.0, 1e3, 1e5, 3.0])
+    found = shapes.smoothed_lines(lines, worth)
+    each = np.stack([shapes.smoothed(c, ess) for c, ess in zip(lines, worth, strict=True)])
+    assert found == pytest.approx(each, rel=1e-9, abs=1e-15)
+
+
 def test_a_download_is_a_table_under_the_conditions(session: Session) -> None:
     text = session.rows_csv({"price": {"range": ["2.5", "4"]}}, 50).decode()
     rows = list(csv.DictReader(io.StringIO(text)))
