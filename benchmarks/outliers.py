@@ -103,7 +103,16 @@ def page(folder: Path) -> str:
     )
     shown = (OURS, "sum of surprises", "log-density", *detectors_among(ways))
     lines = ((name, *(f"{a[way]:.3f}" for way in shown)) for name, a in every)
-    return f"{first}\n\n{markdown(('table', *shown), lines)}"
+    parts = [first, markdown(("table", *shown), lines)]
+    again = [(r["table"], r["results"]) for r in read(folder, "rescaled_outliers-*.json")]
+    if again:
+        head = ("table", "AUROC", "columns × 1,000 and 1/1,000", "median difference of scores")
+        units = (
+            (name, f"{r['auroc']:.4f}", f"{r['auroc_rescaled']:.4f}", f"{r['median_relative']:.1e}")
+            for name, r in again
+        )
+        parts.append(markdown(head, units))
+    return "\n\n".join(parts)
 
 
 def detectors_among(ways: list[str]) -> list[str]:
