@@ -146,8 +146,9 @@ def mass_is_one(model: NITSDensity) -> None:
 def tail_masses(model: NITSDensity) -> tuple[float, float]:
     """Returns the masses of the tails of a model's first column."""
     law = model.model_.conditionals(torch.zeros(1, model.model_.columns))[0]
-    bent = Conditional(model.schema_.columns[0], law).bent()
-    return float(bent.lower[0]), float(bent.upper[0])
+    column = model.schema_.columns[0]
+    bent, seen = Conditional(column, law).bent(), 1 - column.unseen
+    return seen * float(bent.lower[0]), seen * float(bent.upper[0])
 
 
 def mass(model: NITSDensity) -> float:

@@ -84,7 +84,7 @@ def _adjusted(column: Column, lower: float, upper: float) -> Column:
 
     def adjusted(tail: Tail, mass: float) -> Tail:
         part = max(mass / column.known, tail.share / MOST) if tail.share else tail.part
-        return replace(tail, part=part)
+        return replace(tail, part=float(part))
 
     below, above = adjusted(column.ruler.lower, lower), adjusted(column.ruler.upper, upper)
     return replace(column, ruler=replace(column.ruler, lower=below, upper=above))
