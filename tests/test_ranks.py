@@ -30,6 +30,7 @@ QUIET = os.environ | {"OMP_NUM_THREADS": "1", "NITS_KERNELS": "plain"}
 
 PROGRAM = """
 import signal, sys, torch, nits
+from nits.training.interrupts import as_interrupt
 from nits.training import checkpoint, ranks
 
 out, steps, place, resume = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4] == "resume"
@@ -169,6 +170,8 @@ def begun(program: str, tmp_path: Path) -> subprocess.Popen[str]:
     )
     deadline = time.monotonic() + 300
     while not (tmp_path / "kept").exists() and time.monotonic() < deadline:
+        if found.poll() is not None:
+            break
         time.sleep(0.1)
     assert found.poll() is None
     return found
