@@ -5,7 +5,7 @@ levels of categories, atoms and holes have fixed probabilities. Given the column
 has the weight w_k(x_<i) of equation (26), and the column's point is Gaussian around a line of the
 points before, so that the PNN's units, two for each cluster, and logits are closed form:
 
-    z_i | k, x_<i ~ N(a_ki + B_ki · z_<i, s_ki²),    P(l | x_<i) = Σ_k w_k(x_<i) q_ki(l)      (40)
+    z_i | k, x_<i ~ N(a_ki + B_ki · z_<i, s_ki²),    P(l | x_<i) = Σ_k w_k(x_<i) q_ki(l)      (38)
 
 It is ahead of networks where rows are few and lie in clumps, or smooth in many columns.
 """
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 class Clusters(WeightModel):
-    """Equation (40) for columns with PNNs of one layer.
+    """Equation (38) for columns with PNNs of one layer.
 
     heads: The columns in modelling order, without hats.
     components: K. The PNNs have 2 K units.
@@ -209,7 +209,7 @@ def _units(head: Head) -> int:
 
 
 def _refuse(head: Head, components: int) -> None:
-    """Refuses a head whose weights are not those of equation (40)."""
+    """Refuses a head whose weights are not those of equation (38)."""
     pnn = _units(head)
     if head.knots or pnn not in (0, UNITS * components) or (pnn and head.weights < 3 * pnn):
         raise ValueError(
