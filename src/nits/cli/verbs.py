@@ -97,6 +97,10 @@ def _fit(verb: argparse.ArgumentParser) -> None:
         "--resume", action="store_true", help="go on from --checkpoint, which must exist"
     )
     _engine(verb)
+    _fit_images(verb)
+
+
+def _fit_images(verb: argparse.ArgumentParser) -> None:
     images = verb.add_argument_group("for a folder of images")
     images.add_argument("--size", help="tiny, small, paper-bsds300 or paper-cifar10")
     images.add_argument(
