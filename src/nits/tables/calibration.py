@@ -188,7 +188,7 @@ def _spread_alone(part: Seen) -> torch.Tensor:
 
 def _spread(u: torch.Tensor) -> torch.Tensor:
     """Returns the mean square of the normal scores of probabilities, shape (N, D), by column."""
-    z = torch.special.ndtri(u.clamp(RAREST, 1 - RAREST))
+    z: torch.Tensor = torch.special.ndtri(u.clamp(RAREST, 1 - RAREST))
     return z.square().nanmean(0)
 
 
