@@ -1,10 +1,11 @@
 """What training and sampling cost beside their bounds, each pair of programs timed in turn.
 
-    python benchmarks/costs.py [training_step sampling image_sampling] [--rounds 15]
+    python benchmarks/costs.py [training_step sampling mixture image_sampling] [--rounds 15]
         → benchmarks/results/cost-training_step.json, …
 
 `training_step`: a step of NITS-MLP beside its matrix products alone. `sampling`: rows drawn from
-NITS-MLP beside rows scored. `image_sampling`: images drawn from NITS-CONV beside as many passes of
+NITS-MLP beside rows scored. `mixture`: rows scored and drawn by a mixture of eight beside those of
+one of its members. `image_sampling`: images drawn from NITS-CONV beside as many passes of
 the whole network as they have channels.
 """
 
@@ -19,12 +20,13 @@ from contenders import Contender, Size, layers, started_at_quantiles, training_s
 from results import Record, write_figures
 from timing import Program, Programs, alternately, ratios, seconds, spread
 
-from nits import NITS
+from nits import NITS, Mixture
 from nits.heads import Quantized
 from nits.training import memory, subnormal
 from nits.weights import SIZES
 
 BATCH, GEMM_SIZE, SAMPLED = 1024, 2048, 4096
+MEMBERS, DRAWN = 8, 4096
 IMAGES = 16
 SHAPES = {"28 × 28": (1, 28, 28), "32 × 32 × 3": (3, 32, 32)}
 
@@ -71,6 +73,29 @@ def cost_of_sampling(rounds: int) -> Record:
 
 
 @torch.no_grad()
+def cost_of_a_mixture(rounds: int) -> Record:
+    """Rows scored by all members over as often by one, and rows drawn over those of one."""
+    models = [started_at_quantiles(Size(15, 128, 2)) for _ in range(MEMBERS)]
+    whole, one = Mixture(models), models[0]
+    x = torch.randn(DRAWN, one.columns)
+    programs = {
+        "one scores": lambda: one.log_prob(x),
+        "all score": lambda: whole.log_prob(x),
+        "one draws": lambda: one.sample(DRAWN, generator=0),
+        "all draw": lambda: whole.sample(DRAWN, generator=0),
+    }
+    with memory.kept():
+        times = alternately(programs, rounds)
+    return {
+        "what": f"{MEMBERS} members of D=15, hidden=128, 2 residual blocks, n={DRAWN} rows, "
+        "no gradients, C++ kernels",
+        "seconds": seconds(times),
+        "scoring_over_members": ratios(times, "all score", "one scores", 1 / MEMBERS),
+        "drawing_over_one": ratios(times, "all draw", "one draws"),
+    }
+
+
+@torch.no_grad()
 def cost_of_image_sampling(rounds: int) -> Record:
     """Images drawn with cached activations, over a pass of the network for every channel."""
     found = {}
@@ -92,6 +117,7 @@ def image_programs(model: NITS) -> Programs:
 PARTS = {
     "training_step": cost_of_a_training_step,
     "sampling": cost_of_sampling,
+    "mixture": cost_of_a_mixture,
     "image_sampling": cost_of_image_sampling,
 }
 

@@ -34,6 +34,9 @@ FEWEST_CODES = 8
 """Codes of each column of such tables."""
 
 
+MOST_STEPS = 40_000
+"""Steps of a network that is trained without a schedule."""
+
 SECONDS = 900.0
 """About the time of one core for all members: some eight minutes of two."""
 
@@ -116,8 +119,8 @@ def plan(rows: int, columns: int, groups: int = 1, seconds: float | None = None)
     """
     hidden = next((width for limit, width in SIZES if rows <= limit), LARGEST)
     batch = 1024 if rows >= MANY else min(256, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
-    # A look at validation stops training before.
-    epochs = 60 if rows >= SOME else 120 if rows > FEW else 300
+    # A look at validation stops training before. Without a schedule, a longer budget costs nothing.
+    epochs = 200 if rows >= SOME else 120 if rows > FEW else 300
     whole = Plan(
         members=2 if rows >= MANY else 4 if rows >= SOME else 12,
         styles=MANY_STYLES if rows >= MANY else SOME_STYLES if rows >= SOME else FEW_STYLES,
@@ -128,7 +131,7 @@ def plan(rows: int, columns: int, groups: int = 1, seconds: float | None = None)
         batch_size=batch,
         learning_rate=6e-3 if rows >= MANY else 2e-3 if rows >= SOME else 5e-3,
         optimizer=ScheduleFree() if rows >= SOME else AdamW(),
-        steps=int(min(20_000, max(400, epochs * rows / batch))),
+        steps=int(min(MOST_STEPS if rows >= SOME else 20_000, max(400, epochs * rows / batch))),
     )
     time = SECONDS if seconds is None else 2 * seconds
     return affordable(whole, time / seconds_per_step(whole, columns, groups))
