@@ -70,7 +70,10 @@ def test_names_and_numbers_are_positions(
 @pytest.mark.parametrize(
     ("order", "message"),
     [
-        ("abc", "must list columns or be one of 'greedy', 'search', 'several', but is 'abc'"),
+        (
+            "abc",
+            "must list columns or be one of 'table', 'greedy', 'search', 'several', but is 'abc'",
+        ),
         (["a", "x"], "no column 'x' among"),
         (["a", 0], "must name a column once, but has 'a' twice; drop one"),
     ],

@@ -97,6 +97,24 @@ def test_rounds_halve_the_orders_and_double_the_steps() -> None:
         assert found[-1][0] in (2, search.LAST)
 
 
+def test_orders_are_tried_by_default_unless_networks_or_steps_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    short = plan(300, 2)._replace(steps=30)
+    monkeypatch.setattr(nits.NITSDensity, "_plan", lambda *_: short)
+    options: dict[str, Any] = {"hidden": 16, "random_state": 0, "outliers": False}
+    model = nits.NITSDensity(**options).fit(labelled())
+    assert model.order_ == [1, 0]
+    assert len(model.order_trials_) == 2
+    for named in ({"order": "table"}, {"members": 12}, {"max_steps": 4}):
+        other = nits.NITSDensity(**options, **named)
+        rows = nits.Rows(torch.zeros(300, 2))
+        assert other.order == "table" or not search.by_default(other, rows, short)
+    clocked = nits.NITSDensity(max_minutes=1.0, checkpoint="kept")
+    assert not search.by_default(clocked, rows, short)
+    assert search.by_default(nits.NITSDensity(max_minutes=1.0), rows, short)
+
+
 def test_no_held_out_rows_no_trials() -> None:
     model = small(order="search", validation_fraction=0.0).fit(mixed(60))
     assert model.order_trials_ == []

@@ -62,7 +62,7 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--order",
         type=_names,
-        help="columns to model first, such as b,a; or search, several or greedy",
+        help="columns to model first, such as b,a; or search (the default), table, several, greedy",
     )
     verb.add_argument(
         "--members", type=_count, help="networks to train and mix; by default by the table's size"

@@ -66,11 +66,11 @@ class NITSDensity(
         their mixture with a linear and an independent one, which is an exact density, too, with
         weights by the likelihood of held-out rows. By default it depends on the table's size, and
         is 1, a lone network, if `max_steps` is named.
-    order: The modelled columns in the order in which they are modelled, by default that of the
-        table. If some are listed, these come first. "search" tries several orders of the others
-        and keeps the table's unless another has the higher likelihood of held-out rows; "several"
-        has members in the best orders, which must then do without terms of columns;
-        "greedy" takes next the column that those before it predict best.
+    order: The modelled columns in the order in which they are modelled, or the first of them.
+        "search" tries several orders of the others and keeps the table's unless another has the
+        higher likelihood of held-out rows: the default, unless `members` or `max_steps` are named.
+        "table" is the table's; "several" has members in the best orders, which must then do without
+        terms of columns; "greedy" takes next the column that those before it predict best.
     hidden, blocks, dropout, learning_rate: Width, depth, dropout and learning rate of the weight
         model; by default they depend on the table's size.
     pnn: Hidden layers of each column's PNN; by default one layer, wider for more rows, which was

@@ -12,8 +12,8 @@ from nits import printable
 from nits.model.density import Density
 from nits.model.mixture import Mixture
 
-GREEDY, SEARCH, SEVERAL = "greedy", "search", "several"
-CALLED = (GREEDY, SEARCH, SEVERAL)
+AS_IT_IS, GREEDY, SEARCH, SEVERAL = "table", "greedy", "search", "several"
+CALLED = (AS_IT_IS, GREEDY, SEARCH, SEVERAL)
 """What an order that is not listed may be called."""
 
 TABLE = "the table's"

@@ -2,7 +2,7 @@
 
 All trials of a round are networks of the same style, seed, rows and steps, and differ in the order
 alone. The order of the table takes part in every round, and stays unless another one is ahead of it
-by more than the standard error of the difference, row by row.
+by more than two standard errors of the difference, row by row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from nits.tables.defaults import Plan
 from nits.tables.judging import Units
 from nits.tables.members import INTERRUPTED, taught
 from nits.tables.tasks import TRIALS, Course, Task
+from nits.training import ranks
 from nits.training.rows import Rows, parted
+from nits.training.streamed import Streamed
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
@@ -35,7 +37,7 @@ LAST = 3
 JUDGED_BY = 4_000
 """The most held-out rows that judge an order."""
 
-ERRORS = 1.0
+ERRORS = 2.0
 """Standard errors by which an order must be ahead of the table's."""
 
 MIXED = 3
@@ -76,13 +78,13 @@ class Found(NamedTuple):
 
 
 def decided(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: int) -> Found:
-    """Returns the order that the user lists, or calls for.
+    """Returns the order that the user lists, or calls for; by default that of a search.
 
     units: What to add to the log-density of each row to have it in the table's units.
     """
     order, names = estimator.order, estimator.schema_.names
     first = orders.listed(order, names)
-    if order is None:
+    if order == orders.AS_IT_IS or (order is None and not by_default(estimator, rows, plan)):
         return Found([None], [])
     called = order if isinstance(order, str) else None
     numbers = torch.as_tensor(rows.x).numpy()
@@ -99,6 +101,17 @@ def decided(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: 
         lines = told.orders(found.trials, names)
         print("orders of the columns:", *lines, sep="\n", file=stderr)
     return found
+
+
+def by_default(estimator: NITSDensity, rows: Rows, plan: Plan) -> bool:
+    """Returns whether orders are tried though the user has called for none.
+
+    Not for a lone network, which has no steps to spare, nor beyond memory. Where a clock ends
+    the trials, another run may find another order, which a checkpoint could not go on with.
+    """
+    own = estimator.members is None and estimator.max_steps is None and plan.members > 1
+    steady = estimator.checkpoint is None or estimator.max_minutes is None
+    return own and steady and not isinstance(rows, Streamed) and ranks.current().alone
 
 
 def chosen(trials: list[Trial], every: dict[str, list[int]], count: int) -> Found:
