@@ -14,27 +14,26 @@ import torch
 import nits
 from mixed_table import mixed
 from nits import Calibrated
-from nits.heads import Continuous
 from nits.model.calibrated import BUMPS, Curve
 from nits.tables import calibration, told
 from nits.tables.stacking import Numbers
 from test_members import WEIGHTS, Trained, fit, scored
 
+ALONE = torch.ones(1, dtype=torch.float64)
+
 
 def seen(columns: list[Numbers], first: int = 0) -> calibration.Seen:
-    """What columns of probabilities say, none of which has a mass."""
-    head, n = Continuous(), len(columns[0])
-    parts = []
-    for u in columns:
-        middle = torch.from_numpy(u)
-        parts.append(calibration._bumps(head, middle, middle, torch.zeros(n), True))
-    return calibration.Seen(np.arange(first, first + n), torch.stack(parts, 1).numpy())
+    """Where rows lie under one member, by columns of probabilities, none of which has a mass."""
+    middle = torch.from_numpy(np.stack(columns, 1))
+    which = np.arange(first, first + len(middle))
+    mass = torch.zeros_like(middle)
+    return calibration.Seen(which, middle, mass, middle.unsqueeze(0), ALONE)
 
 
 def test_too_broad_a_mixture_is_narrowed_by_what_it_gains() -> None:
     rng = np.random.default_rng(0)
     parts = [seen([rng.beta(3, 3, 2000), rng.random(2000)], 2000 * k) for k in range(3)]
-    found = calibration.found(parts, None)
+    found = calibration.found(parts, None, [1.0])
     assert found is not None
     assert sorted(found.which) == list(range(6000))
     gained = -scipy.stats.beta(3, 3).entropy()
@@ -50,16 +49,16 @@ def test_too_broad_a_mixture_is_narrowed_by_what_it_gains() -> None:
 def test_what_is_right_is_left_alone(count: int) -> None:
     rng = np.random.default_rng(1)
     parts = [seen([rng.random(count)], count * k) for k in range(2)]
-    assert calibration.found(parts, None) is None
-    assert calibration.found(parts[:1], None) is None
-    assert calibration.found([], None) is None
+    assert calibration.found(parts, None, [1.0]) is None
+    assert calibration.found(parts[:1], None, [1.0]) is None
+    assert calibration.found([], None, [1.0]) is None
 
 
 def test_gains_are_of_rows_that_the_curve_was_not_fitted_to() -> None:
     """One fold is too broad and the other too narrow: neither helps the other."""
     rng = np.random.default_rng(2)
     parts = [seen([rng.beta(4, 4, 500)]), seen([rng.beta(0.4, 0.4, 500)], 500)]
-    assert calibration.found(parts, None) is None
+    assert calibration.found(parts, None, [1.0]) is None
 
 
 def test_rows_count_by_their_weight() -> None:
@@ -67,10 +66,39 @@ def test_rows_count_by_their_weight() -> None:
     u = np.where(np.arange(4000) % 2, rng.beta(4, 4, 4000), rng.random(4000))
     weight = np.where(np.arange(4000) % 2, 1.0, 1e-9)
     parts = [seen([u[:2000]]), seen([u[2000:]], 2000)]
-    found, plain = calibration.found(parts, weight), calibration.found(parts, None)
+    found, plain = calibration.found(parts, weight, [1.0]), calibration.found(parts, None, [1.0])
     assert found is not None
     heights = [0.0 if f is None else float(f.logits.softmax(1)[0, 6]) for f in (found, plain)]
     assert heights[0] > 1.2 * heights[1]
+
+
+def erring(members: int, rows: int, own: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where targets lie under normal laws whose centres err by √own beside what all share.
+
+    Each law is as broad as it errs: of their mixture, and of each alone, shapes (N, 1), (K, N, 1).
+    """
+    rng = np.random.default_rng(4)
+    off = rng.normal(size=rows) - np.sqrt(own) * rng.normal(size=(members, rows))
+    alone = scipy.special.ndtr(off / np.sqrt(1 + own))
+    return torch.from_numpy(alone.mean(0)[:, None]), torch.from_numpy(alone[:, :, None])
+
+
+@pytest.mark.parametrize("own", [0.3, 1.0, 3.0])
+def test_few_members_tell_how_broad_a_mixture_of_many_is(own: float) -> None:
+    """Equation (42): scores under three, made narrower, are spread as those under twelve are."""
+    rows = 40_000
+    parts = []
+    for k in range(2):
+        middle, alone = erring(3, rows, own)
+        which = np.arange(k * rows, (k + 1) * rows)
+        shares = torch.full((3,), 1 / 3, dtype=torch.float64)
+        parts.append(calibration.Seen(which, middle, 0 * middle, alone, shares))
+    narrower = float(calibration._narrower(parts, 12.0)[0])
+    few = torch.special.ndtri(parts[0].middle).std()
+    many = torch.special.ndtri(erring(12, rows, own)[0]).std()
+    assert 0.6 < float(many / few) < 0.98
+    assert narrower == pytest.approx(float(many / few), abs=0.03)
+    assert float(calibration._narrower(parts, 3.0)[0]) == pytest.approx(1.0)
 
 
 @pytest.fixture(scope="module")

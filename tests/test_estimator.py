@@ -366,9 +366,9 @@ def test_defaults_follow_the_size_of_the_table() -> None:
     assert [s.batch_size for s in sizes] == sorted(s.batch_size for s in sizes)
     assert plan(100, 200).hidden >= 200
     few, enough, many = (plan(rows, 10) for rows in (19_999, 20_000, 100_000))
-    optimizers = [nits.AdamW(), nits.ScheduleFree(), nits.AdamW()]
+    optimizers = [nits.AdamW(), nits.ScheduleFree(), nits.ScheduleFree()]
     assert [p.optimizer for p in (few, enough, many)] == optimizers
-    assert [p.learning_rate for p in (few, enough, many)] == [5e-3, 2e-3, 3e-3]
+    assert [p.learning_rate for p in (few, enough, many)] == [5e-3, 2e-3, 6e-3]
 
 
 def test_a_table_of_middle_size_is_learned_without_a_schedule() -> None:

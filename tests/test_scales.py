@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nits.tables.evidence import scales
-from nits.tables.evidence.scales import Asinh, Linear, Log, Logit, Scale
+from nits.tables.evidence import scales, scaling
+from nits.tables.evidence.scales import Asinh, Combed, Linear, Log, Logit, Scale
 
 rng = np.random.default_rng(0)
 NORMAL = np.sort(rng.normal(size=500))
+COMB = Combed(Linear(3.0, 2.0), 0.3, 0.1, 0.4)
+TEETH = Combed(Log(-5.0, 1, 0.5, 2.0), -0.02, 0.25, 0.9)
 SCALES: dict[str, tuple[Scale, NDArray[np.float64]]] = {
     "linear": (Linear(3.0, 2.0), NORMAL),
     "linear, tiny": (Linear(3e-300, 2e-300), 1e-300 * NORMAL),
@@ -24,6 +26,8 @@ SCALES: dict[str, tuple[Scale, NDArray[np.float64]]] = {
         Asinh(0.0, 1e-10, 1.0),
         np.concatenate([-(10.0 ** np.arange(308.0, -12, -8)), 10.0 ** np.arange(-12, 309.0, 8)]),
     ),
+    "combed": (COMB, COMB.back(NORMAL)),
+    "combed log": (TEETH, TEETH.back(NORMAL)),
     "logit": (Logit(0.3, 2.0), 1 / (1 + np.exp(-5 * NORMAL))),
 }
 
@@ -80,7 +84,7 @@ def test_log_has_no_place_below_its_offset() -> None:
     ],
 )
 def test_fitted_scales_hold_all_values_at_ordinary_size(x: NDArray[np.float64]) -> None:
-    found = scales.fitted(x, np.ones(len(x)), (float(x[0]), float(x[-1])))
+    found = scaling.fitted(x, np.ones(len(x)), (float(x[0]), float(x[-1])))
     assert any(isinstance(scale, Asinh) for scale in found)
     for scale in found:
         u = scale.to(x)
@@ -92,15 +96,15 @@ def test_fitted_scales_hold_all_values_at_ordinary_size(x: NDArray[np.float64]) 
 
 def test_logs_start_at_zero_or_beyond_the_extreme_value() -> None:
     x = np.exp(NORMAL)
-    logs = [s for s in scales.fitted(x, np.ones(500), (x[0], x[-1])) if isinstance(s, Log)]
+    logs = [s for s in scaling.fitted(x, np.ones(500), (x[0], x[-1])) if isinstance(s, Log)]
     assert [log.offset for log in logs] == [0.0, pytest.approx(2 * x[0] - np.quantile(x, 0.01))]
     mirrored = [
-        s for s in scales.fitted(-x[::-1], np.ones(500), (-x[-1], -x[0])) if isinstance(s, Log)
+        s for s in scaling.fitted(-x[::-1], np.ones(500), (-x[-1], -x[0])) if isinstance(s, Log)
     ]
     assert [log.sign for log in mirrored] == [-1, -1]
     assert mirrored[1].offset == pytest.approx(-logs[1].offset)
 
 
 def test_spread_of_values_of_which_most_agree() -> None:
-    assert scales.spread(np.array([0.0, 1.0]), np.array([80.0, 20.0])) == pytest.approx(1 / 2.563)
-    assert scales.spread(np.array([0.0, 8.0]), np.array([999.0, 1.0])) == pytest.approx(1.0)
+    assert scaling.spread(np.array([0.0, 1.0]), np.array([80.0, 20.0])) == pytest.approx(1 / 2.563)
+    assert scaling.spread(np.array([0.0, 8.0]), np.array([999.0, 1.0])) == pytest.approx(1.0)

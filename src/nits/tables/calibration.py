@@ -4,10 +4,20 @@ Of each fold there is a mixture of the members that held it out. Where its distr
 have their values, the probabilities u, tells whether it is too broad: u should be even. The curves
 of `Calibrated`, equation (31), are fitted to them, and used if curves that were fitted to the other
 folds make the rows of each fold likelier.
+
+The whole mixture has more networks than held out a fold. If networks err by a part of variance σ²
+that they share and a part of variance b² of their own, and each is as broad as it errs, then the
+normal scores z = Φ⁻¹(u) of a mixture of m of them have the variance
+
+    v(m) = (1 + r/m) / (1 + 2r − r/m),    r = b² / σ²                                        (42)
+
+The mixture of a fold beside its networks alone tells r, so that its scores times √(v(M)/v(m))
+stand for those of the whole mixture, of M networks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +26,7 @@ from numpy.typing import NDArray
 
 from nits.model.calibrated import BUMPS, Calibrated, Curve
 from nits.model.density import Density
+from nits.model.mixture import Mixture
 from nits.tables import stacking
 from nits.training.likelihood import SCORED_AT_ONCE
 from nits.training.rows import Rows
@@ -35,9 +46,32 @@ ENOUGH = 2
 MOST = 20_000
 """Rows of a fold that are looked at."""
 
+RAREST = 1e-3
+"""Probabilities beyond which a normal score counts no more, so that few rows do not decide."""
+
+MOST_OWN = 100.0
+"""The greatest r of equation (42)."""
+
 
 class Seen(NamedTuple):
-    """What held-out rows of a fold say of each bump in each column's curve.
+    """Where held-out rows of a fold lie under the mixture of the members that held it out.
+
+    which: The rows.
+    middle, mass: The probability up to the middle of each entry, and that of the entry, shape
+        (N, D); NaN where a column has no curve.
+    alone: The first of them under each member alone, shape (K, N, D).
+    shares: Weights of the members in the mixture, shape (K,).
+    """
+
+    which: NDArray[np.int64]
+    middle: torch.Tensor
+    mass: torch.Tensor
+    alone: torch.Tensor
+    shares: torch.Tensor
+
+
+class Told(NamedTuple):
+    """What rows say of each bump in each column's curve.
 
     which: The rows.
     scores: Logarithms of the bumps' mean slopes, shape (N, D, m); zeros for columns without a
@@ -60,8 +94,8 @@ class Found(NamedTuple):
     gains: Numbers
 
 
-def seen(mixture: Density, rows: Rows, index: torch.Tensor, curved: list[bool]) -> Seen:
-    """Returns what some rows say under a mixture that has not learned from them.
+def seen(mixture: Mixture, rows: Rows, index: torch.Tensor, curved: list[bool]) -> Seen:
+    """Returns where some rows lie under a mixture that has not learned from them.
 
     curved: Which columns may have a curve.
     """
@@ -69,51 +103,113 @@ def seen(mixture: Density, rows: Rows, index: torch.Tensor, curved: list[bool]) 
     parts = []
     with torch.no_grad():
         for batch in rows.view(index).batches(SCORED_AT_ONCE, mixture.like):
-            middle = mixture.to_uniform(batch.x, batch.context)
-            log_p = mixture.log_prob_per_column(batch.x, batch.context)
-            columns = zip(mixture.heads, batch.x.t(), middle.t(), log_p.t(), curved, strict=True)
-            parts.append(torch.stack([_bumps(*column) for column in columns], 1))
-    return Seen(index.numpy(), torch.cat(parts).numpy())
+            middle = mixture.to_uniform(batch.x, batch.context).double()
+            log_p = mixture.log_prob_per_column(batch.x, batch.context).double()
+            massive = [head.has_mass(x) for head, x in zip(mixture.heads, batch.x.t(), strict=True)]
+            known = torch.isfinite(middle) & torch.isfinite(log_p) & torch.tensor(curved)
+            mass = torch.where(known & torch.stack(massive, 1), log_p.exp(), 0.0)
+            each = [member.to_uniform(batch.x, batch.context) for member in mixture.members]
+            parts.append((middle.masked_fill(~known, torch.nan), mass, torch.stack(each).double()))
+    middle, mass = (torch.cat(one) for one in list(zip(*parts, strict=True))[:2])
+    alone = torch.cat([each for *_, each in parts], 1)
+    return Seen(index.numpy(), middle, mass, alone, mixture.log_weights.exp().double())
 
 
-def _bumps(
-    head: object, x: torch.Tensor, middle: torch.Tensor, log_p: torch.Tensor, curved: bool
-) -> torch.Tensor:
-    """Returns the logarithm of each bump's mean slope over a value's probabilities, (N, m)."""
-    told = torch.isfinite(middle) & torch.isfinite(log_p)
-    if not curved:
-        return torch.zeros(len(x), BUMPS, dtype=torch.float64)
-    mass = torch.where(head.has_mass(x) & told, log_p.exp(), 0.0)  # type: ignore[attr-defined]
-    single = torch.eye(BUMPS, dtype=torch.float64)
-    at = middle.masked_fill(~told, 0.5)
-    found = torch.stack([Curve(one).log_slope(at.double(), mass) for one in single], 1)
-    return found.masked_fill(~told.unsqueeze(1), 0.0)
-
-
-def found(parts: list[Seen], weight: Numbers | None) -> Found | None:
+def found(parts: list[Seen], weight: Numbers | None, shares: Sequence[float]) -> Found | None:
     """Returns the curves, if they make held-out rows likelier by enough; else None.
 
     weight: Of all rows.
+    shares: Weights of the members of the whole mixture.
     """
     if not parts:
         return None
     if len(parts) == 1:  # halves stand in for folds
-        which, scores = parts[0]
-        half = len(which) // 2
-        parts = [Seen(which[:half], scores[:half]), Seen(which[half:], scores[half:])]
+        half = len(parts[0].which) // 2
+        parts = [_some(parts[0], slice(half)), _some(parts[0], slice(half, None))]
+    index = np.concatenate([part.which for part in parts])
+    narrower = _narrower(parts, effective(torch.tensor(shares)))
+    as_many = [told(part, narrower) for part in parts]
+    expected = _gains(as_many, weight)
+    by_row = None if weight is None else weight[index]
+    if not len(index) or np.average(expected, weights=by_row) < WORTH:
+        return None
+    honest = _gains([told(part) for part in parts], weight)
+    return Found(torch.from_numpy(np.log(_fitted(as_many, weight))), index, honest)
+
+
+def effective(shares: torch.Tensor) -> float:
+    """Returns how many members of equal weight are as many as members with these weights."""
+    return float(shares.sum().square() / shares.square().sum())
+
+
+def _some(part: Seen, rows: slice) -> Seen:
+    which, middle, mass, alone, shares = part
+    return Seen(which[rows], middle[rows], mass[rows], alone[:, rows], shares)
+
+
+def _gains(parts: list[Told], weight: Numbers | None) -> Numbers:
+    """Returns what curves of the other folds add to the log-density of each row, shape (N,)."""
     gains = []
     for k, part in enumerate(parts):
         others = [other for j, other in enumerate(parts) if j != k]
         gains.append(_gain(part, _fitted(others, weight)))
-    index = np.concatenate([part.which for part in parts])
-    by_row = np.concatenate(gains)
-    shares = None if weight is None else weight[index]
-    if not len(by_row) or np.average(by_row, weights=shares) < WORTH:
-        return None
-    return Found(torch.from_numpy(np.log(_fitted(parts, weight))), index, by_row)
+    return np.concatenate(gains)
 
 
-def _fitted(parts: list[Seen], weight: Numbers | None) -> Numbers:
+def _narrower(parts: list[Seen], members: float) -> torch.Tensor:
+    """Returns √(v(M)/v(m)) of each column, shape (D,), by equation (42); 1 without a curve."""
+    rows = torch.tensor([float(len(part.which)) for part in parts], dtype=torch.float64)
+    rows = rows / rows.sum()
+    few = float(rows @ torch.tensor([effective(part.shares) for part in parts]).double())
+    mixed = torch.stack([_spread(part.middle) for part in parts])
+    alone = torch.stack([_spread_alone(part) for part in parts])
+    r = _own((rows @ mixed) / (rows @ alone), few)
+    return (_variance(members, r) / _variance(few, r)).sqrt()
+
+
+def _own(ratio: torch.Tensor, members: float) -> torch.Tensor:
+    """Returns r, of which v(m) is the ratio of variances; 0 where a mixture is no broader."""
+    ratio = torch.where(torch.isnan(ratio), 1.0, ratio).clamp(max=1.0)
+    below = ratio * (2 - 1 / members) - 1 / members
+    return torch.where(below > 0, (1 - ratio) / below, torch.inf).clamp(max=MOST_OWN)
+
+
+def _variance(members: float, r: torch.Tensor) -> torch.Tensor:
+    """Returns v(m), equation (42)."""
+    return (1 + r / members) / (1 + 2 * r - r / members)
+
+
+def _spread_alone(part: Seen) -> torch.Tensor:
+    """Returns the mean variance of the scores of rows under each member alone, shape (D,)."""
+    known = torch.isfinite(part.middle)
+    each = torch.stack([_spread(u.masked_fill(~known, torch.nan)) for u in part.alone])
+    return part.shares @ each
+
+
+def _spread(u: torch.Tensor) -> torch.Tensor:
+    """Returns the mean square of the normal scores of probabilities, shape (N, D), by column."""
+    z: torch.Tensor = torch.special.ndtri(u.clamp(RAREST, 1 - RAREST))
+    return z.square().nanmean(0)
+
+
+def told(part: Seen, narrower: torch.Tensor | None = None) -> Told:
+    """Returns what rows say of the bumps, with their normal scores multiplied by `narrower`."""
+    low, high = ((part.middle + sign * part.mass / 2).clamp(0.0, 1.0) for sign in (-1, 1))
+    if narrower is not None:
+        low, high = (torch.special.ndtr(narrower * torch.special.ndtri(end)) for end in (low, high))
+    return Told(part.which, _bumps((low + high) / 2, high - low).numpy())
+
+
+def _bumps(middle: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
+    """Returns the logarithm of each bump's mean slope over a value's probabilities, (N, D, m)."""
+    known = torch.isfinite(middle)
+    at = middle.masked_fill(~known, 0.5), mass.masked_fill(~known, 0.0)
+    single = torch.eye(BUMPS, dtype=torch.float64)
+    found = torch.stack([Curve(one).log_slope(*at) for one in single], -1)
+    return found.masked_fill(~known.unsqueeze(-1), 0.0)
+
+
+def _fitted(parts: list[Told], weight: Numbers | None) -> Numbers:
     """Returns the weights of the bumps of each column, shape (D, m)."""
     scores = np.concatenate([part.scores for part in parts])
     index = np.concatenate([part.which for part in parts])
@@ -131,7 +227,7 @@ def _fitted(parts: list[Seen], weight: Numbers | None) -> Numbers:
     return whole
 
 
-def _gain(part: Seen, weights: Numbers) -> Numbers:
+def _gain(part: Told, weights: Numbers) -> Numbers:
     """Returns what curves add to the log-density of each row, shape (N,)."""
     curved = ~np.isclose(weights, weights[:, :1]).all(1)
     said = np.exp(part.scores[:, curved]) * weights[curved]

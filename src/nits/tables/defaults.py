@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from nits.heads import Continuous
 from nits.training.optimizers import AdamW, Optimizer, ScheduleFree
 
-SIZES = ((10_000, 64), (50_000, 128), (1_000_000, 256))
+SIZES = ((10_000, 64), (50_000, 128))
 """Pairs of a number of rows and the hidden units for tables of at most that many rows."""
 
-LARGEST = 512
-"""Hidden units for larger tables."""
+LARGEST = 256
+"""Hidden units for larger tables: wider networks learn less in minutes (docs/recipe.md)."""
 
 FEW = 1_000
 """Rows up to which networks go on learning for more epochs."""
@@ -21,7 +21,7 @@ SOME = 20_000
 """Rows from which schedule-free AdamW won the search; with fewer it overfits."""
 
 MANY = 100_000
-"""Rows from which overfitting needs little prevention: more hats, less dropout."""
+"""Rows from which overfitting needs little prevention: more hats, less dropout, a higher rate."""
 
 CODES = ((64, None), (400, 32))
 """Pairs of a number of columns and the codes of each in tables of fewer: in wide ones 32 codes were
@@ -118,7 +118,6 @@ def plan(rows: int, columns: int, groups: int = 1, seconds: float | None = None)
     batch = 1024 if rows >= MANY else min(256, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
     # A look at validation stops training before.
     epochs = 60 if rows >= SOME else 120 if rows > FEW else 300
-    free = SOME <= rows < MANY
     whole = Plan(
         members=2 if rows >= MANY else 4 if rows >= SOME else 12,
         styles=MANY_STYLES if rows >= MANY else SOME_STYLES if rows >= SOME else FEW_STYLES,
@@ -127,8 +126,8 @@ def plan(rows: int, columns: int, groups: int = 1, seconds: float | None = None)
         codes=next((codes for limit, codes in CODES if columns < limit), FEWEST_CODES),
         knots=32 if rows >= MANY else 4 if columns >= WIDE else 8,
         batch_size=batch,
-        learning_rate=3e-3 if rows >= MANY else 2e-3 if free else 5e-3,
-        optimizer=ScheduleFree() if free else AdamW(),
+        learning_rate=6e-3 if rows >= MANY else 2e-3 if rows >= SOME else 5e-3,
+        optimizer=ScheduleFree() if rows >= SOME else AdamW(),
         steps=int(min(20_000, max(400, epochs * rows / batch))),
     )
     time = SECONDS if seconds is None else 2 * seconds

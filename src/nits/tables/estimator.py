@@ -78,7 +78,7 @@ class NITSDensity(
     answers: "any" to train a companion for questions with any columns given and any asked, besides
         the model (docs/roles.md); it is the attribute `companion_`, None by default.
     outliers: Whether to train a network for `outlier_scores`, too (docs/prediction.md); by default
-        where several members are trained.
+        where several members are trained, and no columns are given.
     whiten: Whether to model the residuals of each column's linear regression on the columns before
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.

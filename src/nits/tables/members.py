@@ -132,13 +132,16 @@ def _curves(sketch: Sketch, rows: Rows, done: Done, told: Judged) -> calibration
     parts = []
     for fold in sorted({task.fold for task, _ in done}):
         here = [pair for pair in done if pair[0].fold == fold and told.shares[pair[0].sort]]
-        networks = sum(result.history is not None for _, result in here)
-        if networks >= calibration.ENOUGH and len(here[0][0].held_out) and any(curved):
+        count = sum(result.history is not None for _, result in here)
+        if count >= calibration.ENOUGH and len(here[0][0].held_out) and any(curved):
             shares = [told.shares[task.sort] / _alike(task, here) for task, _ in here]
             mixture = Mixture([result.density for _, result in here], shares)
             parts.append(calibration.seen(mixture, rows, here[0][0].held_out, curved))
     weight = None if rows.weights is None else rows.weights.double().numpy()
-    return calibration.found(parts, weight)
+    trained = [task for task, result in done if result.history is not None]
+    shares = [told.shares[task.sort] / _alike(task, done) for task in trained]
+    shares += [told.shares.get(sort, 0.0) for sort in networks.SIMPLE]
+    return calibration.found(parts, weight, shares)
 
 
 def _alike(task: Task, every: Done) -> int:

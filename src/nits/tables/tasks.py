@@ -42,7 +42,9 @@ def minutes_of(estimator: NITSDensity, plan: Plan) -> float | None:
 
 def scores_outliers(estimator: NITSDensity, plan: Plan) -> bool:
     """Returns whether there is to be a network of outlier scores."""
-    return plan.members > 1 if estimator.outliers is None else bool(estimator.outliers)
+    if estimator.outliers is None:
+        return plan.members > 1 and not estimator.context
+    return bool(estimator.outliers)
 
 
 class Task(NamedTuple):

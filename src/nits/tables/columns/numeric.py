@@ -143,13 +143,17 @@ class Numeric(Column):
         plain, _ = plainly.numbers(values, self.facts, self.unit)
         side, x = self.ruler.side(plain), self.ruler.numbers(plain)
         numbers, exact = self.place(plain)
-        numbers = numbers - (~exact & (self.values(numbers) > plain))
+        numbers = self.down(numbers, ~exact & (self.values(numbers) > plain))
         numbers = np.where(side == LOWER, self.ends()[0] - 0.5, numbers)
         passed = [
             self.ruler.passed(x, which, self.kind != "continuous") for which in (LOWER, UPPER)
         ]
         below = np.where(side == LOWER, 1 - passed[0], 1.0)
         return numbers, (below, np.where(side == UPPER, passed[1], 0.0))
+
+    def down(self, numbers: Numbers, above: Flags) -> Numbers:
+        """Returns the greatest numbers up to values, some of which their numbers lie above."""
+        return numbers - above
 
     @property
     def span(self) -> tuple[float, float]:

@@ -49,7 +49,8 @@ class Real(Numeric):
 
     def place(self, plain: NDArray[Any]) -> tuple[Numbers, Flags]:
         """Returns the places on the scale; none but an atom has the number of one."""
-        u = np.clip(self.ruler.scale.to(self.ruler.numbers(plain)), *self.ruler.ends)
+        x = self.ruler.numbers(plain)
+        u = np.clip(self.ruler.scale.to(x), *self.ruler.ends)
         numbers = u.astype(np.float32)
         if self.atoms:
             which, at = grids.place(np.array(self.atoms), plain)
@@ -61,7 +62,11 @@ class Real(Numeric):
                     break
                 numbers = np.where(taken, np.nextafter(numbers, inward), numbers)
             numbers = np.where(at, places[which], numbers)
-        return numbers.astype(np.float64), np.ones(len(plain), bool)
+        return numbers.astype(np.float64), self.ruler.scale.holds(x)
+
+    def down(self, numbers: Numbers, above: Flags) -> Numbers:
+        """Returns the same numbers: those of a gap between teeth are where it begins and ends."""
+        return numbers
 
     def log_measure(self, plain: NDArray[Any], numbers: Numbers) -> Numbers:
         """Returns the scale's log-slope where there is a density, per second for times."""

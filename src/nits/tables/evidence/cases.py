@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nits.tables.evidence import atoms as spikes
-from nits.tables.evidence import candidates, scales
+from nits.tables.evidence import candidates, combs, scaling
 from nits.tables.evidence.candidates import Mask
+from nits.tables.evidence.combs import Comb
 from nits.tables.evidence.contest import LISTED, SMOOTH, Candidate, Contest
 from nits.tables.evidence.records import Record
 from nits.tables.evidence.samples import Sample
@@ -42,10 +43,13 @@ class Case:
     """The evidence about one column.
 
     atoms: Whether values may have probabilities of their own beside a density or a grid.
+    whole: Whether the record has every distinct value.
     """
 
-    def __init__(self, record: Record, sample: Sample, atoms: bool = True) -> None:
-        self.record, self.sample, self._atoms = record, sample, atoms
+    def __init__(
+        self, record: Record, sample: Sample, atoms: bool = True, whole: bool = True
+    ) -> None:
+        self.record, self.sample, self._atoms, self._whole = record, sample, atoms, whole
         self.trials = sample.trials()
         self.contest = Contest(self.trials)
         self.resolution = record.resolution.at(sample.x)
@@ -104,9 +108,20 @@ class Case:
         low, high = float(x[0]) - half, float(x[-1]) + half
         # The next value that could be recorded beyond an end must have a place on the scale, too.
         room = np.full(2, self.record.step) if even else 2 * self.resolution[[0, -1]]
-        found = scales.fitted(x[~atoms], counts[~atoms], (low, high), room.tolist())
+        found = scaling.fitted(x[~atoms], counts[~atoms], (low, high), room.tolist())
+        if not even and (comb := self.comb) is not None:
+            low, high = comb.closed(np.array([low, high])).tolist()
+            closed = comb.closed(x[~atoms]), counts[~atoms]
+            found += map(comb.combed, scaling.fitted(*closed, (low, high), room.tolist()))
         # The network reads the cycles of times, which another scale would bend.
         return found[:1] if self.record.time else found
+
+    @cached_property
+    def comb(self) -> Comb | None:
+        """The comb whose teeth hold all values, if they are no grid."""
+        if not self._whole or self.record.grid is not None or self.record.base:
+            return None
+        return combs.find(self.record.x)
 
     @cached_property
     def even(self) -> bool:

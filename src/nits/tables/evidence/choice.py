@@ -114,7 +114,7 @@ def judged(
     if kind == "categorical":
         counted = seen.counts or Counter(grids.integers(seen.stored).tolist())
         return replace(_categories(counted, kind), unit=record.unit)
-    case = Case(record, seen.sample or Sample.of(record.numbers(seen.stored)), atoms)
+    case = Case(record, seen.sample or Sample.of(record.numbers(seen.stored)), atoms, seen.whole)
     ends = _ends(seen.stored, seen.dtype) if levels is None else (0, levels - 1)
     within = _given(record, support, ends) if support else limits.find(record, ends)
     entries = _entries(case, kind)

@@ -7,6 +7,7 @@ from nits.tables.evidence.contest import Candidate
 from nits.tables.evidence.decisions import Levels
 from nits.tables.evidence.grids import Grid
 from nits.tables.evidence.limits import Limits
+from nits.tables.evidence.scales import Combed
 
 NAMES = {
     "levels": "categories",
@@ -72,12 +73,13 @@ def _what(best: Candidate, case: Case) -> str:
     found = steps(grid, case.record.unit) if grid is not None else _reals(case)
     if count := int(best.made.atoms.sum()):
         found += f" with {count} frequent value{'s' if count > 1 else ''}"
-    scale = best.made.scale.name
-    return (
-        found
-        if scale == "linear"
-        else f"{found} on {'an' if scale == 'asinh' else 'a'} {scale} scale"
-    )
+    scale = best.made.scale
+    if isinstance(scale, Combed):
+        found += f" in steps of {scale.step:.4g} blurred by {scale.share * scale.step:.4g}"
+        scale = scale.inner
+    if scale.name == "linear":
+        return found
+    return f"{found} on {'an' if scale.name == 'asinh' else 'a'} {scale.name} scale"
 
 
 def _reals(case: Case) -> str:
