@@ -48,9 +48,10 @@ def apart(a: Numbers, b: Numbers) -> float:
 
 def corner(column: Any, values: Any, source: np.random.Generator) -> Any:
     """Returns a condition on a column: at most a random value of it, or some of its categories."""
-    value = values.iloc[int(source.integers(len(values)))]
+    (value,) = values.iloc[[int(source.integers(len(values)))]].tolist()
     if column.kind == "categorical" and isinstance(value, str | bool):
-        return {value, *(level for level in values.unique() if source.random() < 1 / 2)}
+        levels = values.unique().tolist()
+        return {value, *(level for level in levels if source.random() < 1 / 2)}
     return Range(None, value, to_high=True)
 
 
