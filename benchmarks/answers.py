@@ -2,13 +2,14 @@
 
     python benchmarks/answers.py trials power --steps 1500 [--only "the roles" …]
         → benchmarks/results/answers-trials-power.json
-    python benchmarks/answers.py power-half --minutes 60 --seeds 0 1
+    python benchmarks/answers.py power-half --minutes 60 --seeds 0 1 [--joint FILE FILE]
         → benchmarks/results/answers-power-half.json
 
 Trials change one thing at a time and take the same steps; they look at validation rows only. One
 that has been measured is not measured again, so that they can be stopped and taken up. `power-half`
 trains a network for each seed, with roles by coins, or reads the one that was kept, and scores the
-mean of what they say on all test rows; training goes on from a checkpoint if it was stopped.
+mean of what they say on all test rows; training goes on from a checkpoint if it was stopped. With
+`--joint` it starts from these joint networks, one for each seed, whose minutes count besides.
 Networks may be trained one by one, in several processes, and then scored together. In both verbs
 each entry of a row that is scored is given or asked by the toss of a coin, with a fixed seed.
 """
@@ -16,6 +17,7 @@ each entry of a row that is scored is given or asked by the toss of a coin, with
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import sys
@@ -26,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from joint_start import from_joint
 from models.fitted import SCORED_AT_ONCE, Points, Values
 from models.ours import support
 from results import RESULTS, ROOT, Record, circumstances, write
@@ -197,13 +200,21 @@ def power_half(args: argparse.Namespace, folder: Path) -> None:
     """Trains on POWER for some minutes for each seed, and scores all test rows."""
     split, _ = scaled(datasets.load("power"))
     settings = {**SETTINGS["power"], "hidden": args.hidden, "dropout": args.dropout}
-    models = [kept(split, settings, args.minutes, seed) for seed in args.seeds]
+    starts = args.joint or [None] * len(args.seeds)
+    name = f"answers-power-{args.minutes:g}m-seed"
+    paths = [args.weights / f"{name}{seed}.safetensors" for seed in args.seeds]
+    for path, seed, joint in zip(paths, args.seeds, starts, strict=True):
+        if not path.exists():
+            keep(path, split, {**settings, "joint": joint}, args.minutes, seed)
+    models: list[Density] = [nits.load(path) for path in paths]
+    trained = [json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) for path in paths]
     record = {
         **circumstances(),
         "dataset": "power",
         "minutes": args.minutes,
         "seeds": args.seeds,
         "settings": settings,
+        "networks": trained,
         "parameters": sum(p.numel() for model in models for p in model.parameters()),
         "validation": figures(models, split.validation),
         "test": figures(models, split.test),
@@ -212,22 +223,23 @@ def power_half(args: argparse.Namespace, folder: Path) -> None:
     print(record["test"])
 
 
-def kept(split: Split, settings: dict[str, Any], minutes: float, seed: int) -> Density:
-    """Returns the network of a seed that was kept, or trains it and keeps it."""
-    name = f"answers-power-{minutes:g}m-seed{seed}"
-    path = ROOT / "benchmarks" / "weights" / f"{name}.safetensors"
-    if path.exists():
-        found: Density = nits.load(path)
-        return found
-    path.parent.mkdir(exist_ok=True)
-    place = path.with_suffix(".checkpoint")
-    order = ORDERS[seed % len(ORDERS)]
-    model = network(split.train, {**settings, "order": order, "shares": Coins()}, seed)
+def keep(path: Path, split: Split, settings: dict[str, Any], minutes: float, seed: int) -> None:
+    """Trains the network of a seed and writes it, and how it was trained, to files."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    place, joint = path.with_suffix(".checkpoint"), settings["joint"]
+    plan, shares = recipe(settings), Coins(absent=0.1)
+    if joint is None:
+        order = ORDERS[seed % len(ORDERS)]
+        model = network(split.train, {**settings, "order": order, "shares": shares}, seed)
+    else:
+        plan = dataclasses.replace(plan, start_from_data=False)
+        model = nits.RandomRoles(from_joint(nits.load(joint), settings["hidden"], seed), shares)
+    begun = time.process_time()
     history = nits.fit(
         model,
         split.train,
         validation=split.validation,
-        recipe=recipe(settings),
+        recipe=plan,
         max_minutes=minutes,
         checkpoint=place,
         resume=place if place.exists() else None,
@@ -235,10 +247,15 @@ def kept(split: Split, settings: dict[str, Any], minutes: float, seed: int) -> D
     )
     if history.stopped == "interrupted":
         raise KeyboardInterrupt
-    print(f"seed {seed}: {history.step[-1]:,} steps, the best {history.best_step:,}")
+    about = {
+        "started_from": None if joint is None else joint.name,
+        "steps": history.step[-1],
+        "best_step": history.best_step,
+        "core_seconds": time.process_time() - begun,
+    }
     model.save(path)
+    write(path.with_suffix(".json"), about)
     place.unlink()
-    return model
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -250,6 +267,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     half.add_argument("--hidden", type=int, default=256)
     half.add_argument("--dropout", type=float, default=0.0)
     half.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    half.add_argument("--joint", type=Path, nargs="+", help="joint networks to start from")
+    half.add_argument("--weights", type=Path, default=ROOT / "benchmarks" / "weights")
     half.set_defaults(run=power_half)
     search = verbs.add_parser("trials", help="one change at a time")
     search.add_argument("dataset", choices=list(SETTINGS))

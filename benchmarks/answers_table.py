@@ -22,7 +22,10 @@ def answers_tables(folder: Path) -> str:
     for record in results.read(folder, "answers-power-half.json"):
         count = len(record["seeds"])
         networks = "one network" if count == 1 else f"{count} networks, mixed"
-        budget = f"{record['minutes']:g} minutes of one core each"
+        spent = sum(one["core_seconds"] for one in record["networks"]) / 60
+        budget = f"{record['minutes']:g} minutes each, {spent:.1f} core minutes in all"
+        if any(one["started_from"] for one in record["networks"]):
+            budget += ", from joint networks"
         parts += [f"POWER, {networks}, {budget}:", _half(record)]
     return "\n\n".join(parts) or "Nothing has been measured on this version yet."
 

@@ -1,7 +1,13 @@
-"""Pairs of columns with all others absent, by the companion, against rows of the joint model."""
+"""Pairs of columns with all others left out, against a million rows of the joint model.
+
+Twice: as `model.given().probability` answers, which is what a user gets, at random corners of each
+pair; and by the companion alone, which only proposes to these answers. How far data are from both
+shows what is left to learn.
+"""
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from typing import Any
 
@@ -10,10 +16,14 @@ import torch
 from numpy.typing import NDArray
 from results import Record
 
+from nits.tables import zones
+from nits.tables.questions import asked
+from nits.tables.questions.conditions import Range
+
 ROWS, DRAWN = 1_000_000, 200_000
 """Rows of the joint model, and draws of a pair by roles."""
 
-PAIRS, GRID = 10, 24
+PAIRS, GRID, CORNERS = 10, 24, 16
 Numbers = NDArray[np.float64]
 
 
@@ -36,19 +46,75 @@ def apart(a: Numbers, b: Numbers) -> float:
     return float(np.abs(found[0] - found[1]).max())
 
 
+def corner(column: Any, values: Any, source: np.random.Generator) -> Any:
+    """Returns a condition on a column: at most a random value of it, or some of its categories."""
+    (value,) = values.iloc[[int(source.integers(len(values)))]].tolist()
+    if column.kind == "categorical" and isinstance(value, str | bool):
+        levels = values.unique().tolist()
+        return {value, *(level for level in levels if source.random() < 1 / 2)}
+    return Range(None, value, to_high=True)
+
+
+def inside(model: Any, i: int, told: Any, rows: Numbers) -> NDArray[np.bool_]:
+    """Returns which rows, in the model's numbers, meet a condition on a column."""
+    name = model.schema_.names[i]
+    found = asked.narrowed(asked.empty(model), asked.gathered(model, {name: told}))
+    if found is None:
+        raise ValueError(f"{name} {told} must be possible, but is not.")
+    parts = [(rows[:, i] > low) & (rows[:, i] <= high) for low, high in found.events[i].numbers]
+    return np.any(parts, axis=0)
+
+
+def answered(model: Any, pair: tuple[int, int], rows: Numbers, train: Any) -> Record:
+    """Returns how far probabilities of a pair's corners are from the rows' shares."""
+    source, gaps, errors, sizes = np.random.default_rng(pair), [], [], []
+    for _ in range(CORNERS):
+        told = {}
+        for i in pair:
+            column = model.schema_.columns[i]
+            told[i] = corner(column, train[column.name].dropna(), source)
+        share = float(np.all([inside(model, i, one, rows) for i, one in told.items()], 0).mean())
+        found = model.given().probability({model.schema_.names[i]: o for i, o in told.items()})
+        gaps.append(abs(found.estimate - share))
+        errors.append(math.hypot(found.error, math.sqrt(share * (1 - share) / len(rows))))
+        sizes.append(float(found.error))
+    beyond = 4 / (len(train) + 1)  # the tails of two columns, which are not in the rows
+    close = int(np.sum(np.array(gaps) <= 3 * np.array(errors) + beyond))
+    return {"ks": max(gaps), "error": max(sizes), "within_3_errors": close}
+
+
+def encoded(model: Any, train: Any) -> Numbers:
+    """Returns training rows in the model's numbers."""
+    frame = zones.read(train[list(model.schema_.names)])
+    every = [column.encode(frame.columns[column.name]).numbers for column in model.schema_.columns]
+    return np.stack(every, 1)
+
+
 def measured(model: Any, train: Any, test: Any, name: str) -> Record:
-    """Returns the KS distance of random pairs, in both columns together."""
+    """Returns the KS distances of random pairs, in both columns together."""
     rows, columns = joint(model, ROWS), len(model.schema_.columns)
+    data = encoded(model, train)
     every, source = list(combinations(range(columns), 2)), np.random.default_rng(0)
     chosen = [every[k] for k in source.permutation(len(every))[:PAIRS]]
     nothing = torch.zeros(columns, dtype=torch.bool)
     values = torch.zeros(DRAWN, columns)
-    found = {}
+    found: dict[str, Record] = {"ks": {}, "answers": {}, "joint_to_data": {}, "roles_to_data": {}}
     for pair in chosen:
-        asked = nothing.clone()
-        asked[list(pair)] = True
-        drawn = model.companion_.sample(values, nothing, 1, asked=asked).double().numpy()
-        names = " and ".join(model.schema_.names[i] for i in pair)
-        found[names] = apart(rows[:, list(pair)], drawn[:, list(pair)])
+        asked_for = nothing.clone()
+        asked_for[list(pair)] = True
+        drawn = model.companion_.sample(values, nothing, 1, asked=asked_for).double().numpy()
+        names, at = " and ".join(model.schema_.names[i] for i in pair), list(pair)
+        found["ks"][names] = apart(rows[:, at], drawn[:, at])
+        found["answers"][names] = answered(model, pair, rows, train)
+        found["joint_to_data"][names] = apart(data[:, at], rows[:, at])
+        found["roles_to_data"][names] = apart(data[:, at], drawn[:, at])
     halves = apart(rows[: ROWS // 2, :2], rows[ROWS // 2 :, :2])
-    return {"ks": found, "mean": float(np.mean(list(found.values()))), "two_halves": halves}
+    asked_mean = float(np.mean([one["ks"] for one in found["answers"].values()]))
+    return {
+        **found,
+        "mean": float(np.mean(list(found["ks"].values()))),
+        "answers_mean": asked_mean,
+        "corners": CORNERS * PAIRS,
+        "within_3_errors": sum(one["within_3_errors"] for one in found["answers"].values()),
+        "two_halves": halves,
+    }

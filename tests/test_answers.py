@@ -9,6 +9,7 @@ from typing import Any
 
 import answers
 import answers_table
+import joint_start
 import numpy as np
 import pytest
 import role_draws
@@ -52,10 +53,9 @@ def test_trials_are_taken_up_where_they_stopped(split: Split, tmp_path: Path) ->
 
 
 def test_half_of_power(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "ROOT", tmp_path)
     monkeypatch.setattr(answers, "ORDERS", ([2, 0, 1], [0, 1, 2]))
-    (tmp_path / "benchmarks").mkdir()
-    argv = ["power-half", "--minutes", "0.01", "--hidden", "12", "--seeds"]
+    argv = ["power-half", "--minutes", "0.01", "--hidden", "12"]
+    argv += ["--weights", str(tmp_path / "kept"), "--seeds"]
     found = []
     for seeds in (["0"], ["1"], ["0", "1"]):  # the last reads what was kept
         assert answers.main([*argv, *seeds], tmp_path) == 0
@@ -64,8 +64,36 @@ def test_half_of_power(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyP
         found.append(record["test"]["half"]["nats"])
     assert found[2] >= (found[0] + found[1]) / 2  # Jensen's inequality
     assert "POWER, 2 networks, mixed, 0.01 minutes" in answers_table.answers_tables(tmp_path)
-    names = sorted(path.name for path in (tmp_path / "benchmarks" / "weights").iterdir())
+    names = sorted(path.name for path in (tmp_path / "kept").glob("*.safetensors"))
     assert names == [f"answers-power-0.01m-seed{k}.safetensors" for k in (0, 1)]
+    assert [one["started_from"] for one in record["networks"]] == [None, None]
+
+
+def test_roles_start_as_a_joint_network(split: Split, tmp_path: Path) -> None:
+    """Given columns that come first, the untrained roles have the joint network's answers."""
+    joint = nits.NITS.mlp(3, hidden=10, blocks=2, order=[2, 0, 1], generator=0)
+    with torch.no_grad():
+        for p in joint.parameters():
+            p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(1)), alpha=0.2)
+    joint.load_state_dict(joint.state_dict())  # masked weights are zero again
+    roles = joint_start.from_joint(joint, 21, 0)
+    x = torch.from_numpy(split.test.copy())
+    none, first = torch.zeros(3, dtype=torch.bool), torch.tensor([False, False, True])
+    wanted = joint.log_prob_per_column(x)
+    with torch.no_grad():
+        whole = roles.log_prob_per_column(x, none, ~none)
+        rest = roles.log_prob_per_column(x, first, ~first)
+    torch.testing.assert_close(whole, wanted, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(rest[:, :2], wanted[:, :2], rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="at least 5 units of rank 1, but has 4; widen it"):
+        joint_start.from_joint(joint, 12, 0)
+
+    joint.save(tmp_path / "joint.safetensors")
+    argv = ["power-half", "--minutes", "0.01", "--hidden", "21", "--seeds", "0"]
+    argv += ["--joint", str(tmp_path / "joint.safetensors"), "--weights", str(tmp_path)]
+    assert answers.main(argv, tmp_path) == 0
+    record = json.loads((tmp_path / "answers-power-half.json").read_text())
+    assert record["networks"][0]["started_from"] == "joint.safetensors"
 
 
 def test_coins_give_half_of_the_entries() -> None:

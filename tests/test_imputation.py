@@ -10,6 +10,7 @@ import pytest
 
 from mixed_table import mixed, small
 from nits import NITSDensity
+from nits.tables.questions import imputation
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +150,22 @@ def test_dependence_is_that_of_the_columns(model: NITSDensity) -> None:
     assert {*found.pairs(1)[0][:2]} == {"x", "y"}
     assert found.plot().images
     assert math.isfinite(found.error.max())
+
+
+def test_rows_with_few_particles_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column that the next one nearly determines: few of its draws fit what is observed."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, 400)
+    table = pandas.DataFrame({"x": x, "y": 2 * x + rng.normal(0, 0.02, 400)})
+    model = small(max_steps=150, hidden=32).fit(table)
+    holed = table[:40].assign(x=np.nan)
+
+    def distinct() -> float:
+        tables = model.impute(holed, 64, random_state=0)
+        return float(np.mean([len(set(row)) for row in np.stack([t["x"] for t in tables], 1)]))
+
+    several = distinct()
+    monkeypatch.setattr(imputation, "PARTICLES", (256,))
+    assert several > 2 * distinct()
+    monkeypatch.setattr(imputation, "PARTICLES", (2048,))
+    assert distinct() > 0.8 * several

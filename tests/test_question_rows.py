@@ -118,3 +118,11 @@ def test_what_cannot_be_asked(model: NITSDensity, rows: Any) -> None:
         model.given_rows(rows.assign(town=1))
     with pytest.raises(ValueError, match="column 'size' must be given once, but is given twice"):
         model.given_rows(rows, {"size": 3})
+
+
+def test_values_that_were_never_seen_are_told_of(model: NITSDensity, rows: Any) -> None:
+    table = rows.assign(city=["Oslo", "Genf", "Lima", "Bern"])
+    told = "2 of 4 rows give 'city' a value that was never seen in training, such as 'Genf'"
+    with pytest.warns(UserWarning, match=told):
+        found = model.given_rows(table).mean("rain")
+    assert np.isfinite(found).all()

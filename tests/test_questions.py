@@ -15,6 +15,7 @@ from nits import NITSDensity
 from nits.model.density import Density
 from nits.model.steps import Steps
 from nits.tables.questions.particles import effective, systematic
+from nits.tables.questions.results import Estimate
 from questions import holds, misses, mixture, question, random_model, shaken
 
 SEEN = 1 - 1 / 302 / 2
@@ -361,3 +362,66 @@ def test_pictures(model: NITSDensity) -> None:
     assert len(answer.plot("member").patches) == 2
     assert answer.plot("rain").get_xlabel() == "rain"
     assert answer.plot("seen").get_ylabel() == "density"
+
+
+# Some columns, the rest left out.
+
+
+def test_the_joint_cdf_of_some_columns(model: NITSDensity) -> None:
+    some = model.given(count=(1, None)).marginal(["rain", "price"])
+    points = pandas.DataFrame({"rain": [0.0, 3.0, 8.0, 1e9], "price": [3.0, 2.0, 4.0, 1e9]})
+    found = some.cdf(points)
+    assert found.error.max() < 0.01
+    for k, (rain, price) in enumerate(points.to_numpy()):
+        event = f"rain <= {rain} and price <= {price}"
+        one = model.given(count=(1, None)).probability(event)
+        gap = abs(one.estimate - found.estimate[k])
+        assert gap < 5 * math.hypot(one.error, found.error[k]) + 1e-6
+    with pytest.raises(ValueError, match="the table must have the column 'price', but has rain"):
+        some.cdf(points[["rain"]])
+    with pytest.raises(ValueError, match="'city' has categories without an order"):
+        model.given().marginal(["city"]).cdf(pandas.DataFrame({"city": ["Lima"]}))
+
+
+def test_a_joint_cdf_is_of_known_values(model: NITSDensity) -> None:
+    point = pandas.DataFrame({"size": [1e9]})
+    assert model.given().marginal(["size"]).cdf(point).estimate == pytest.approx([1.0])
+    with pytest.raises(ValueError, match="'size' must not be missing for this, but is given so"):
+        model.given(size=nits.missing).marginal(["size"]).cdf(point)
+
+
+def test_rows_of_some_columns(model: NITSDensity) -> None:
+    answer = model.given(city="Oslo")
+    rows = answer.marginal(["rain", "city"]).sample(6, random_state=1)
+    pandas.testing.assert_frame_equal(rows, answer.sample(6, 1)[["rain", "city"]])
+    assert repr(answer.marginal(["rain"])) == f"<rain of {answer!r}>"
+
+
+def test_a_column_of_times_may_be_given_missing() -> None:
+    table = mixed(80)
+    table.loc[::5, "seen"] = pandas.NaT
+    model = small(max_steps=2).fit(table)
+    answer = model.given(seen=nits.missing)
+    assert answer.sample(5, random_state=0)["seen"].isna().all()
+    empty = table.assign(seen=np.nan)  # a column in which all values are missing has no type
+    nowhere = table.assign(seen=pandas.NaT)
+    np.testing.assert_array_equal(model.score_samples(empty), model.score_samples(nowhere))
+
+
+def test_categories_without_an_order_have_no_quantiles(model: NITSDensity) -> None:
+    told = "column 'city' has categories without an order, so it has no quantiles"
+    with pytest.raises(ValueError, match=told):
+        model.given().quantiles("city")
+    with pytest.raises(ValueError, match=told):
+        model.given_rows(mixed(20)[["price"]]).quantiles("city")
+
+
+def test_an_estimate_shows_the_digits_that_its_error_leaves() -> None:
+    assert str(Estimate(0.1955049, 0.00015, 3000.2)) == (
+        "0.19550 ± 0.00015 (effective sample size 3000)"
+    )
+    assert str(Estimate(1467.36, 12.0, 99.0)) == "1467 ± 12 (effective sample size 99)"
+    assert str(Estimate(0.25, 0.0, math.inf)) == "0.25 (exact)"
+    time = np.datetime64("2024-01-01")
+    assert str(Estimate(time, 864_000.0, 9.0)) == "2024-01-01 ± 10 days (effective sample size 9)"
+    assert str(Estimate(time, 20.0, 9.0)) == "2024-01-01 ± 20 seconds (effective sample size 9)"

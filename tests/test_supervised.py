@@ -260,10 +260,31 @@ def test_the_command_line_predicts_classes(
     assert "given, continuous" in capsys.readouterr().out
 
 
-def test_the_command_line_needs_a_context(
+def test_the_command_line_predicts_any_columns(
     table: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    model = nits.NITSDensity(max_steps=2, random_state=0).fit(table)
+    found = predicted(model, table[["a"]][:5], tmp_path)
+    assert list(found.columns) == ["b", "P(b=u)", "P(b=v)", "y", "y q0.05", "y q0.5", "y q0.95"]
+    answers = model.given_rows(table[["a"]][:5])
+    np.testing.assert_allclose(found["y"], answers.mean("y"), rtol=1e-5)
+    np.testing.assert_allclose(found[["P(b=u)", "P(b=v)"]], answers.proba("b"), atol=1e-5)
+    found = predicted(model, table[:5], tmp_path, "--column", "a", "--levels", "0.5")
+    assert list(found.columns) == ["a", "a q0.5"]
+    wanted = model.given_rows(table[["b", "y"]][:5]).quantiles("a", 0.5)
+    np.testing.assert_allclose(found["a q0.5"], wanted[:, 0], rtol=1e-5)
+    paths = [str(tmp_path / name) for name in ("model.nits", "table.csv")]
+    assert main(["predict", *paths]) == 2
+    assert "must lack a column to predict, but has all; name one" in capsys.readouterr().err
+    assert main(["predict", *paths, "--column", "z"]) == 2
+    assert "there is no column 'z' among a, b, y" in capsys.readouterr().err
+
+
+def test_columns_to_predict_are_those_of_a_context(
+    fitted: NITSRegressor, table: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted.save(tmp_path / "model.nits")
     table.to_csv(tmp_path / "table.csv", index=False)
-    nits.NITSDensity(max_steps=2).fit(table[["a"]]).save(tmp_path / "model.nits")
-    assert main(["predict", str(tmp_path / "model.nits"), str(tmp_path / "table.csv")]) == 2
-    assert "name them in nits fit --context." in capsys.readouterr().err
+    paths = [str(tmp_path / name) for name in ("model.nits", "table.csv")]
+    assert main(["predict", *paths, "--column", "a"]) == 2
+    assert "--column is for models of all columns" in capsys.readouterr().err

@@ -22,7 +22,7 @@ def parser() -> argparse.ArgumentParser:
     _fit(verbs.add_parser("fit", help="learn the density of a table or of images"))
     _score(verbs.add_parser("score", help="log-density of every row, or of every image"))
     _sample(verbs.add_parser("sample", help="draw new rows or images"))
-    _predict(verbs.add_parser("predict", help="what to expect of a row's modelled columns"))
+    _predict(verbs.add_parser("predict", help="what to expect of some columns, given the others"))
     _outliers(verbs.add_parser("outliers", help="how surprising every row is, and which entries"))
     _probability(verbs.add_parser("probability", help="how probable an event is under a model"))
     _impute(verbs.add_parser("impute", help="fill in the missing values of a table"))
@@ -130,9 +130,16 @@ def _score(verb: argparse.ArgumentParser) -> None:
 
 
 def _predict(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model", help="one that was fitted with --context")
-    verb.add_argument("table", help="with the columns of that context")
+    verb.add_argument("model", help="of all columns, or one that was fitted with --context")
+    verb.add_argument("table", help="with some of the columns, or with those of that context")
     verb.add_argument("-o", "--output", default="-", help="by default CSV on standard output")
+    verb.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="to predict, may be repeated; by default those that the table lacks",
+    )
     verb.add_argument(
         "--levels", type=_levels, default=[0.05, 0.5, 0.95], help="quantiles, such as 0.1,0.9"
     )

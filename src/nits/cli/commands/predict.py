@@ -1,4 +1,4 @@
-"""nits predict: what a model says of the columns that it models, given the others in each row."""
+"""nits predict: what a model says of some columns, given the others in each row."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def run(args: argparse.Namespace) -> int:
     model = load(args.model)
     refuse_images(model, "predict")
     levels = checked_levels(args.levels)
-    if not model.context_schema_.columns:
+    supervised = bool(model.context_schema_.columns)
+    if supervised and args.column:
         raise ValueError(
-            "nits predict takes a model with columns to predict from, but this one has none; "
-            "name them in nits fit --context."
+            "--column is for models of all columns, but this one has a --context, given which it "
+            f"predicts {', '.join(model.schema_.names)}; leave it out."
         )
     rows = 0
     with (
@@ -34,7 +35,10 @@ def run(args: argparse.Namespace) -> int:
     ):
         for table in files.batches(args.table, arrow_types(model)):
             with files.named(args.table):
-                found = _predicted(model, table, levels)
+                if supervised:
+                    found = _predicted(model, table, levels)
+                else:
+                    found = pyarrow.table(_answered(model, table, args.column, levels))
             writer.write(found)
             rows += len(table)
             counter.add(len(table))
@@ -53,13 +57,42 @@ def _predicted(model: Any, table: pyarrow.Table, levels: Any) -> pyarrow.Table:
     return pyarrow.table(columns)
 
 
+def _answered(model: Any, table: pyarrow.Table, asked: list[str], levels: Any) -> dict[str, Any]:
+    """Returns the same of columns that a table lacks, or of those asked for, given its others."""
+    wanted = asked or [name for name in model.schema_.names if name not in table.column_names]
+    if not wanted:
+        raise ValueError(
+            "the table must lack a column to predict, but has all; name one with --column."
+        )
+    for name in wanted:
+        model.given().marginal([name])  # refuses unknown ones
+    rest = [name for name in table.column_names if name not in wanted]
+    answers = model.given_rows(table.select(rest))
+    columns: dict[str, Any] = {}
+    for name in wanted:
+        column = model.schema_.columns[model.schema_.names.index(name)]
+        if column.kind == "categorical" or column.facts.ordered:
+            shares = answers.proba(name)
+            known = np.array(list(model.given().proba(name)))
+            columns |= _shares(name, known, np.asarray(shares))
+        else:
+            quantiles = np.asarray(answers.quantiles(name, levels))
+            columns[name] = np.asarray(answers.mean(name))
+            columns |= _named(name, quantiles, levels)
+    return columns
+
+
 def _has_classes(law: Conditional) -> bool:
     return law.column.kind == "categorical" or law.column.facts.ordered
 
 
 def _of_classes(law: Conditional) -> dict[str, Any]:
     name, known = law.column.name, classes.of(law.column)
-    shares = classes.probabilities(law, known)
+    return _shares(name, known, classes.probabilities(law, known))
+
+
+def _shares(name: str, known: Any, shares: Any) -> dict[str, Any]:
+    """Returns the most probable class of each row, and the probabilities of all."""
     best = known[shares.argmax(1)]
     found = {name: best.astype(str) if best.dtype == object else best}
     return found | {f"P({name}={level})": shares[:, k] for k, level in enumerate(known)}
@@ -67,5 +100,9 @@ def _of_classes(law: Conditional) -> dict[str, Any]:
 
 def _of_numbers(law: Conditional, levels: Any) -> dict[str, Any]:
     name, quantiles = law.column.name, law.quantiles(levels)
-    found = {name: np.asarray(law.mean())}
-    return found | {f"{name} q{level:g}": quantiles[:, k] for k, level in enumerate(levels)}
+    return {name: np.asarray(law.mean())} | _named(name, quantiles, levels)
+
+
+def _named(name: str, quantiles: Any, levels: Any) -> dict[str, Any]:
+    """Returns a column for each level of the quantiles."""
+    return {f"{name} q{level:g}": quantiles[:, k] for k, level in enumerate(levels)}

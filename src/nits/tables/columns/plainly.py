@@ -29,9 +29,11 @@ def numbers(values: Values, facts: Facts, unit: str | None) -> tuple[NDArray[Any
     unit: The type of its times or durations, such as "M8[ns]", whose ticks are counted.
 
     Infinite values, times that have no place among the ticks, and categories that were not declared
-    count as none.
+    count as none. Where all values are missing they may be of any type.
     """
     array, missing = values.array, values.missing
+    if bool(missing.all()):
+        return np.zeros(len(missing), np.int64), np.zeros(len(missing), bool)
     if facts.ordered and facts.levels is not None:
         return _positions(values, facts.levels)
     if array.dtype.kind in "mM" and unit is not None:

@@ -20,7 +20,8 @@ from nits.tables.questions.conditions import Conditions
 from nits.tables.questions.dependence import Dependence
 from nits.tables.questions.query import Query
 from nits.tables.questions.results import Estimate, Found, Probabilities
-from nits.tables.questions.single import OneColumn
+from nits.tables.questions.single import OneColumn, refuse_no_quantiles
+from nits.tables.questions.some_columns import Marginal
 from nits.tables.validate import checked_levels
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ class Answer:
         self, column: str | int, levels: Sequence[float] | float = (0.05, 0.5, 0.95)
     ) -> Found:
         """Returns quantiles of a column's known values, shape (len(levels),)."""
-        return self._column(column).quantiles(checked_levels(levels))
+        shares, found = checked_levels(levels), self._column(column)
+        refuse_no_quantiles(found.column)
+        return found.quantiles(shares)
 
     def cdf(self, column: str | int, value: Any) -> Estimate:
         """Returns the probability of a known value of a column at most as large."""
@@ -141,10 +144,10 @@ class Answer:
         """
         return likelihood.log_prob(self, X, None)
 
-    def marginal(self, columns: Sequence[str | int]) -> likelihood.Marginal:
-        """Returns the distribution of some columns under the conditions, to score rows."""
+    def marginal(self, columns: Sequence[str | int]) -> Marginal:
+        """Returns the distribution of some columns under the conditions, to score and draw."""
         names = self.estimator.schema_.names
-        return likelihood.Marginal(self, orders.names_of(columns, names))
+        return Marginal(self, orders.names_of(columns, names))
 
     def dependence(self, draws: int | None = None, *, given_rest: bool = False) -> Dependence:
         """Returns the mutual information of every pair of columns in nats, from draws.

@@ -15,6 +15,7 @@ from nits.tables.questions.conditions import Condition, Conditions, Missing, Tol
 from nits.tables.questions.cuts import One, coded
 from nits.tables.questions.events import Event, event
 from nits.tables.questions.query import Query
+from nits.tables.validate import told_of
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
@@ -126,6 +127,21 @@ def tabled(estimator: NITSDensity, base: Query, frame: Frame, names: list[str]) 
         context = estimator._context(estimator._given(frame))
     events = {i: e for i, e in base.events.items() if base.laws[i].column.name not in names}
     return replace(question, events=events, context=context)
+
+
+def tell_unseen(estimator: NITSDensity, frame: Frame, names: list[str]) -> None:
+    """Gives a notice of values in a table that were never seen in training."""
+    for column in estimator.schema_.columns:
+        if column.name in names:
+            unseen = column.encode(frame.columns[column.name]).unseen
+            if unseen.any():
+                value = frame.columns[column.name].array[unseen][0]
+                told_of(
+                    f"{int(unseen.sum())} of {len(frame)} rows give {column.name!r} a value that "
+                    f"was never seen in training, such as {value!r}; answers for them take it "
+                    "as unknown.",
+                    5,
+                )
 
 
 def narrowed(base: Query, told: Conditions) -> Query | None:

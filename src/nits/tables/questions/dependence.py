@@ -52,6 +52,10 @@ class Dependence(NamedTuple):
     information: NDArray[np.float64]
     error: NDArray[np.float64]
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{a} and {b}: {nats:.3g}" for a, b, nats in self.pairs(5))
+        return f"<mutual information of {len(self.names)} columns in nats; {told or 'no pair'}>"
+
     def pairs(self, count: int = 10) -> list[tuple[str, str, float]]:
         """Returns the pairs that tell most of one another, the first of them first."""
         rows, columns = np.triu_indices(len(self.names), 1)

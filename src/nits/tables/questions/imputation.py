@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nits import checks
+from nits.chunks import slices
 from nits.tables import zones
 from nits.tables.columns.column import LOWER, UPPER, Column
 from nits.tables.columns.first import First
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.float64]
 
-PARTICLES = 256
-"""Particles for each row that has holes."""
+PARTICLES = (256, 2048)
+"""Particles for each row that has holes: at first, and where too few of them count."""
+
+FEW = 32
+"""Effective particles of a row below which it is asked again, with more of them."""
 
 MIDDLES = ("mean", "median", "mode")
 
@@ -77,22 +81,30 @@ def _found(
 
     What stands where a row has a value means nothing.
     """
-    density = estimator.model_
     query = _query(estimator, frame.take(order), holes[order])
-    most = min(member.stepped_at_once for _, member in members(density))
-    size = max(1, most // PARTICLES)
+    most = min(member.stepped_at_once for _, member in members(estimator.model_))
     pick = _middle(draws) if isinstance(draws, str) else _drawn(draws)
-    parts: list[list[list[NDArray[Any]]]] = []
+    left, done, parts = np.arange(len(order)), [], []
     with torch.no_grad():
-        for k, start in enumerate(range(0, len(order), size)):
-            some = query.take(slice(start, start + size))
-            cloud = walked(density, some, seed + k, total=PARTICLES, batches=1, drawing=True)
-            parts.append(pick(cloud, some, np.random.default_rng((seed, k))))
-    tables = range(len(parts[0]))
+        for total in PARTICLES:
+            chunks = [left[some] for some in slices(len(left), max(1, most // total))]
+            left = left[:0]
+            for k, rows in enumerate(chunks):
+                cloud = _walked(estimator, query.take(torch.from_numpy(rows)), seed + k, total)
+                found = pick(cloud, cloud.walks[0].query, np.random.default_rng((seed, k)))
+                fine = (cloud.ess().numpy() >= FEW) | (total == PARTICLES[-1])
+                parts.append([[values[fine] for values in table] for table in found])
+                done.append(rows[fine])
+                left = np.append(left, rows[~fine])
+    place = np.argsort(np.concatenate(done))
     return [
-        [np.concatenate([part[t][i] for part in parts]) for i in range(holes.shape[1])]
-        for t in tables
+        [np.concatenate([part[t][i] for part in parts])[place] for i in range(holes.shape[1])]
+        for t in range(len(parts[0]))
     ]
+
+
+def _walked(estimator: NITSDensity, query: Query, seed: int, total: int) -> Cloud:
+    return walked(estimator.model_, query, seed, total=total, batches=1, drawing=True)
 
 
 def _query(estimator: NITSDensity, frame: Frame, holes: NDArray[np.bool_]) -> Query:

@@ -26,17 +26,6 @@ PARTICLES = 512
 """Particles for each row of a table."""
 
 
-class Marginal:
-    """The distribution of some columns under the conditions of an answer; the rest is left out."""
-
-    def __init__(self, answer: Answer, columns: Sequence[str]) -> None:
-        self.answer, self.columns = answer, list(columns)
-
-    def log_prob(self, X: Any) -> Found:
-        """Returns log-densities of rows, shape (N,), with `error`, their standard errors."""
-        return log_prob(self.answer, X, self.columns)
-
-
 def log_prob(answer: Answer, X: Any, columns: Sequence[str] | None) -> Found:
     """Returns log-densities of a table's rows under an answer's conditions, shape (N,).
 
@@ -46,10 +35,7 @@ def log_prob(answer: Answer, X: Any, columns: Sequence[str] | None) -> Found:
     frame = _completed(answer, zones.read(X))
     names = estimator.schema_.names if columns is None else list(columns)
     for name in names:
-        if name not in frame.columns:
-            raise ValueError(
-                f"the table must have the column {name!r}, but has {', '.join(frame.columns)}."
-            )
+        refuse_lacking(name, frame)
     told = [
         n for n in estimator.schema_.names if n in names or answer.query.given[0, _at(answer, n)]
     ]
@@ -69,6 +55,14 @@ def log_prob(answer: Answer, X: Any, columns: Sequence[str] | None) -> Found:
         logs = (part[:, 0] - mean).numpy()
     sizes = np.minimum(ess.numpy(), whole_ess.numpy())
     return Found.of(np.where(inside, logs, -np.inf), errors, sizes)
+
+
+def refuse_lacking(name: str, frame: Frame) -> None:
+    """Refuses a table without a column."""
+    if name not in frame.columns:
+        raise ValueError(
+            f"the table must have the column {name!r}, but has {', '.join(frame.columns)}."
+        )
 
 
 def _at(answer: Answer, name: str) -> int:

@@ -25,7 +25,7 @@ from nits.tables.questions.marginals import Marginal, Pooled, weighted
 from nits.tables.questions.particles import systematic
 from nits.tables.questions.query import Query
 from nits.tables.questions.results import Estimate, Found
-from nits.tables.questions.single import listed, missing_only
+from nits.tables.questions.single import listed, missing_only, refuse_no_quantiles
 from nits.tables.validate import checked_levels
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class RowAnswers:
             raise ValueError(f"column {both[0]!r} must be given once, but is given twice.")
         self.base = asked.query(estimator, {**self._first(), **conditions})
         self.query = asked.tabled(estimator, self.base, frame, self.names)
+        asked.tell_unseen(estimator, frame, self.names)
 
     def _first(self) -> Conditions:
         """Returns a value of each of the context's columns; the table has one for each row."""
@@ -124,6 +125,7 @@ class RowAnswers:
     ) -> Found:
         """Returns quantiles of a column's known values given each row, shape (N, len(levels))."""
         i, shares = self._position(column), checked_levels(levels)
+        refuse_no_quantiles(self.query.laws[i].column)
 
         def of_part(column: Column, cloud: Cloud) -> NDArray[Any]:
             if cloud.exact:

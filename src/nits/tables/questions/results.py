@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+DAY = 86_400
+"""Seconds."""
+
 
 class Estimate(NamedTuple):
     """A number, or one for each row of a table.
@@ -30,7 +33,18 @@ class Estimate(NamedTuple):
             return repr(self)
         if math.isinf(self.ess):
             return f"{self.estimate} (exact)"
-        return f"{self.estimate} ± {self.error:.2g} (effective sample size {self.ess:.0f})"
+        return f"{self._with_error()} (effective sample size {self.ess:.0f})"
+
+    def _with_error(self) -> str:
+        """Returns the estimate to the digits that its error leaves, and the error."""
+        if isinstance(self.estimate, np.datetime64 | np.timedelta64):
+            seconds = f"{self.error:.2g} seconds"
+            days = f"{self.error / DAY:.2g} days"
+            return f"{self.estimate} ± {days if self.error > DAY else seconds}"
+        if not self.error or not math.isfinite(self.error):
+            return f"{self.estimate} ± {self.error:.2g}"
+        digits = max(0, 1 - math.floor(math.log10(self.error)))
+        return f"{float(self.estimate):.{digits}f} ± {self.error:.2g}"
 
 
 class Found(np.ndarray):
@@ -89,5 +103,7 @@ class Probabilities(dict[Any, float]):
         self.ess = ess
 
     def __repr__(self) -> str:
-        told = "exact" if math.isinf(self.ess) else f"effective sample size {self.ess:.0f}"
-        return f"{super().__repr__()} ({told})"
+        if math.isinf(self.ess):
+            return f"{super().__repr__()} (exact)"
+        most = max(self.error.values(), default=0.0)
+        return f"{super().__repr__()} (± {most:.2g}, effective sample size {self.ess:.0f})"

@@ -112,6 +112,17 @@ class OneColumn(ABC):
             raise ValueError(f"column {self.column.name!r} is categorical, so it has no mean.")
 
 
+def refuse_no_quantiles(column: Column) -> None:
+    """Refuses categories that have no order."""
+    levels = getattr(column, "levels", ())
+    if column.facts.ordered or not levels or not isinstance(levels[0], str | bool):
+        return
+    raise ValueError(
+        f"column {column.name!r} has categories without an order, so it has no quantiles; ask for "
+        "proba or mode."
+    )
+
+
 def missing_only(column: Column) -> ValueError:
     """Returns the error that a column has no known values here."""
     return ValueError(f"column {column.name!r} must not be missing for this, but is given so.")
