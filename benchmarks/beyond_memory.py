@@ -129,18 +129,18 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
         setattr(module, name, before)
 
 
-def speed(folder: Path, rounds: int) -> Record:
+def speed(folder: Path, rounds: int, steps: int) -> Record:
     """Times training steps from pieces and from memory in turn, one thread."""
     torch.set_num_threads(1)
     few = first(folder)
     model, inside = rows_of(few)
     _, pieces = rows_of_pieces(folder, model)
     programs = {
-        name: _steps(model, rows) for name, rows in (("memory", inside), ("pieces", pieces))
+        name: _steps(model, rows, steps) for name, rows in (("memory", inside), ("pieces", pieces))
     }
     times = alternately(programs, rounds)
     rate = ratios(times, "memory", "pieces")
-    return {"steps": 200, "seconds": seconds(times), "pieces_over_memory": rate}
+    return {"steps": steps, "seconds": seconds(times), "pieces_over_memory": rate}
 
 
 def rows_of_pieces(folder: Path, model: Any) -> tuple[Any, Rows]:
@@ -169,8 +169,8 @@ def first(folder: Path) -> pyarrow.Table:
     return parquet.read_table(sorted(folder.glob("*.parquet"))[0])
 
 
-def _steps(model: Any, rows: Rows) -> Callable[[], object]:
-    """Returns a program of 200 steps, each on rows that it has not seen."""
+def _steps(model: Any, rows: Rows, steps: int) -> Callable[[], object]:
+    """Returns a program of some steps, each on rows that it has not seen."""
     from nits.tables import networks
     from nits.training.loop import Loop
     from nits.training.recipe import Budget, Recipe
@@ -183,7 +183,7 @@ def _steps(model: Any, rows: Rows) -> Callable[[], object]:
     density.train()
 
     def program() -> None:
-        for _ in range(200):
+        for _ in range(steps):
             loop.advance(0.5)
 
     return program
@@ -229,7 +229,7 @@ def main() -> None:
         return
     found = {
         "memory": lambda: memory(args.folder, args.minutes),
-        "speed": lambda: speed(args.folder, args.rounds),
+        "speed": lambda: speed(args.folder, args.rounds, 2 if args.quick else 200),
         "nats": lambda: nats(args.folder, args.steps),
     }[args.what]()
     print(write_figures(f"beyond-memory-{args.what}" + "-quick" * args.quick, found))
