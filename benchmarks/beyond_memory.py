@@ -8,6 +8,7 @@
 Each of the last three writes benchmarks/results/beyond-memory-….json. `speed` times 200 steps from
 all pieces and 200 steps from the first two million rows in memory in turn, with the same network.
 `nats` fits both ways to the first two million rows, with one seed, and scores 100,000 later rows.
+With --quick each is small; `make` then writes 60,000 rows, and result files end in -quick.json.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from nits import NITSDensity
 from nits.tables import members
 from nits.training.rows import Rows
 
-COLUMNS, FILE_ROWS, GROUP_ROWS, FIRST = 20, 2_000_000, 2**17, 2_000_000
+COLUMNS, FILE_ROWS, GROUP_ROWS = 20, 2_000_000, 2**17
 
 
 def some(rows: int, seed: int) -> pyarrow.Table:
@@ -128,18 +129,18 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
         setattr(module, name, before)
 
 
-def speed(folder: Path, rounds: int) -> Record:
+def speed(folder: Path, rounds: int, steps: int) -> Record:
     """Times training steps from pieces and from memory in turn, one thread."""
     torch.set_num_threads(1)
     few = first(folder)
     model, inside = rows_of(few)
     _, pieces = rows_of_pieces(folder, model)
     programs = {
-        name: _steps(model, rows) for name, rows in (("memory", inside), ("pieces", pieces))
+        name: _steps(model, rows, steps) for name, rows in (("memory", inside), ("pieces", pieces))
     }
     times = alternately(programs, rounds)
     rate = ratios(times, "memory", "pieces")
-    return {"steps": 200, "seconds": seconds(times), "pieces_over_memory": rate}
+    return {"steps": steps, "seconds": seconds(times), "pieces_over_memory": rate}
 
 
 def rows_of_pieces(folder: Path, model: Any) -> tuple[Any, Rows]:
@@ -149,8 +150,9 @@ def rows_of_pieces(folder: Path, model: Any) -> tuple[Any, Rows]:
     from nits.training.streamed import Streamed
 
     with opened(folder) as source:
-        places = scan.spread(FIRST, 20_000)
-        kept = Rows(torch.from_numpy(model.schema_.numbers(_frame(first(folder), places))[0]))
+        few = first(folder)
+        places = scan.spread(few.num_rows, 20_000)
+        kept = Rows(torch.from_numpy(model.schema_.numbers(_frame(few, places))[0]))
         pieces = fitting.Coded(source, model.schema_, model.context_schema_)
         at = torch.from_numpy(places)
         return model, Streamed(pieces, kept, at, at)
@@ -167,8 +169,8 @@ def first(folder: Path) -> pyarrow.Table:
     return parquet.read_table(sorted(folder.glob("*.parquet"))[0])
 
 
-def _steps(model: Any, rows: Rows) -> Callable[[], object]:
-    """Returns a program of 200 steps, each on rows that it has not seen."""
+def _steps(model: Any, rows: Rows, steps: int) -> Callable[[], object]:
+    """Returns a program of some steps, each on rows that it has not seen."""
     from nits.tables import networks
     from nits.training.loop import Loop
     from nits.training.recipe import Budget, Recipe
@@ -181,7 +183,7 @@ def _steps(model: Any, rows: Rows) -> Callable[[], object]:
     density.train()
 
     def program() -> None:
-        for _ in range(200):
+        for _ in range(steps):
             loop.advance(0.5)
 
     return program
@@ -218,16 +220,19 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
+    if args.quick:
+        args.rows, args.minutes, args.rounds, args.steps = 60_000, 0.1, 2, 20
     if args.what == "make":
         make(args.folder, args.rows)
         return
     found = {
         "memory": lambda: memory(args.folder, args.minutes),
-        "speed": lambda: speed(args.folder, args.rounds),
+        "speed": lambda: speed(args.folder, args.rounds, 2 if args.quick else 200),
         "nats": lambda: nats(args.folder, args.steps),
     }[args.what]()
-    print(write_figures(f"beyond-memory-{args.what}", found))
+    print(write_figures(f"beyond-memory-{args.what}" + "-quick" * args.quick, found))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from ask_table import ask_tables
 from campaign_table import campaign_tables
 from markdown_table import minus, table, with_rows_outside
 from results import Record
+from scale_table import scale_tables
 from speed_table import speed_tables
 from suite_page import suite_tables
 
@@ -212,6 +213,7 @@ PLACES: dict[str, Callable[[Path], str]] = {
     "docs/recipe.md": recipe_tables,
     "docs/image-models.md": image_table,
     "docs/speed.md": speed_tables,
+    "docs/scale.md": scale_tables,
     "docs/suite.md": suite_tables,
     "docs/roles.md": answers_tables,
     "docs/questions.md": ask_tables,

@@ -1,12 +1,13 @@
 """A slice of the campaign: `make attack` runs the rest."""
 
+import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from campaign import attack_tables, attack_values, columns, tables
+from campaign import attack_tables, attack_values, columns, steps, tables
 from campaign.steps import Failure, nits, well
 
 SLICE = range(24)
@@ -45,3 +46,23 @@ def test_the_campaign_notices_failures(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="fit refuses"):
         well("fit", str(tmp_path / "none.csv"), "-o", str(tmp_path / "m.nits"))
     assert nits("fit", str(tmp_path / "none.csv"), "-o", str(tmp_path / "m.nits")).code == 2
+
+
+def test_a_command_hangs_if_it_waits_or_works_for_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    def works(args: list[str]) -> int:
+        begun = time.process_time()
+        while time.process_time() - begun < float(args[1]):
+            pass
+        return 0
+
+    monkeypatch.setattr(steps, "main", works)
+    monkeypatch.setattr(steps, "WAITED", 0.2)
+    monkeypatch.setattr(steps, "WORKED", 1e-9)  # however busy the machine is
+    monkeypatch.setattr(steps, "MOST_SECONDS", 0.6)
+    assert nits("works", "0.4").code == 0
+    with pytest.raises(Failure, match=r"works took more than 0\.6 s of the processor"):
+        nits("works", "60")
+    monkeypatch.setattr(steps, "main", lambda _: time.sleep(60))
+    monkeypatch.setattr(steps, "WORKED", 0.1)
+    with pytest.raises(Failure, match=r"waits did nothing for 0\.2 s"):
+        nits("waits")

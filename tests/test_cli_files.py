@@ -8,6 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pandas
+import pyarrow
+import pyarrow.parquet as pq
 import pytest
 
 import nits
@@ -212,3 +215,46 @@ def test_a_closed_standard_output_is_one_line(folder: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "error: standard output is closed, so nothing can go there; name a file." in done.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_imputing_keeps_columns_that_the_model_does_not_read(
+    folder: Path, tmp_path: Path, ending: str
+) -> None:
+    table = mixed(40)[COLUMNS].astype({"count": "Int64"})
+    table.loc[3, "count"] = None
+    table.insert(1, "id", [f"r{k}" for k in range(40)])
+    path, filled = tmp_path / f"t.{ending}", tmp_path / f"filled.{ending}"
+    if ending == "csv":
+        table.to_csv(path, index=False)
+    else:
+        arrow = pyarrow.Table.from_pandas(table, preserve_index=False)
+        pq.write_table(arrow.append_column("list", pyarrow.array([[k] for k in range(40)])), path)
+    assert run("impute", folder / "m.nits", path, "-o", filled, "--quiet") == 0
+    read = pandas.read_csv(filled) if ending == "csv" else pandas.read_parquet(filled)
+    assert list(read.columns)[:4] == ["size", "id", "count", "city"]
+    assert read["id"].tolist() == table["id"].tolist()
+    assert read["count"].notna().all()
+    assert ending == "csv" or [list(one) for one in read["list"]] == [[k] for k in range(40)]
+
+
+def test_a_column_that_is_not_read_is_never_at_fault(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = {name: pyarrow.array(mixed(40)[name]) for name in COLUMNS}
+    columns["list"] = pyarrow.array([[k] for k in range(40)])
+    pq.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    argv = ["score", folder / "m.nits", tmp_path / "t.parquet", "-o", tmp_path / "s.csv"]
+    assert run(*argv) == 0
+    columns["Size"] = columns.pop("size")
+    (tmp_path / "many").mkdir()
+    for place in (tmp_path / "t.parquet", tmp_path / "many" / "a.parquet"):
+        pq.write_table(pyarrow.table(columns), place)
+    capsys.readouterr()
+    for place in (tmp_path / "t.parquet", tmp_path / "many"):
+        argv[2] = place
+        assert run(*argv) == 2
+        told = capsys.readouterr().err
+        names = sorted(told.partition("but has ")[2].partition(";")[0].split(", "))
+        assert f"{place}: the table must have the column 'size', but has" in told
+        assert names == ["Size", "city", "count", "list"]

@@ -107,7 +107,15 @@ def test_columns_that_are_not_wanted_are_not_read(tmp_path: Path, ending: str) -
     assert [one.column_names for one in files.batches(path, types)] == [["a", "b"]]
     # If one lacks, all are there for the error to list.
     types = files.types_of({"b": "int64", "c": "int64"})
-    assert files.read_table(path, types).column_names == ["id", "a", "b"]
+    assert sorted(files.read_table(path, types).column_names) == ["a", "b", "id"]
+
+
+def test_a_column_that_lacks_is_told_with_all_that_cannot_be_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b\n1,soon\n")
+    types = files.types_of({"a": "int64", "b": "double", "c": "double"})
+    message = "must have the column 'c', but has a, b; add what lacks. column 'b' must hold double"
+    with pytest.raises(ValueError, match=message):
+        files.read_table(path, types)
 
 
 def test_all_columns_that_cannot_be_read_are_told_at_once(tmp_path: Path) -> None:

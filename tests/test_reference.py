@@ -14,7 +14,8 @@ import torch
 
 import nits
 
-PACKAGES = ("nits", "nits.datasets", "nits.heads", "nits.images", "nits.weights")
+ROOMS = (".datasets", ".engines", ".heads", ".images", ".weights")
+PACKAGES = tuple(f"nits{room}" for room in ("", *ROOMS))
 NAMES = [f"{package}.{name}" for package in PACKAGES for name in import_module(package).__all__]
 PAGES = sorted((Path(__file__).parent.parent / "docs" / "reference").glob("*.md"))
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
@@ -27,6 +28,7 @@ FROM_FILES = (
 )
 NO_EXAMPLE = {
     *(f"nits.heads.{name}" for name in ABSTRACT),
+    "nits.engines.Engine",
     *(f"nits.weights.{name}" for name in ("Replay", "Stepper", "WeightModel")),
     *(f"nits.datasets.{name}" for name in FROM_FILES),
 }

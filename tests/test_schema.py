@@ -389,6 +389,16 @@ def test_tables_must_have_the_columns_they_had(schema: Schema) -> None:
         schema.encode(frames.read(numbers))
 
 
+def test_all_that_is_wrong_with_a_table_is_told_at_once(schema: Schema) -> None:
+    wrong = {**COLUMNS, "height": np.array(["tall"] * N), "day": np.arange(N)}
+    told = "column 'height' must hold numbers, .* column 'day' must hold times"
+    with pytest.raises(ValueError, match=told):
+        schema.encode(frames.read(wrong))
+    del wrong["city"]
+    with pytest.raises(ValueError, match=f"must have the column 'city', .* {told}"):
+        schema.encode(frames.read(wrong))
+
+
 def test_columns_are_found_by_name(schema: Schema) -> None:
     turned = {name: COLUMNS[name] for name in reversed(COLUMNS)} | {"extra": np.arange(N)}
     assert np.array_equal(

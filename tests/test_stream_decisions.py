@@ -10,18 +10,34 @@ import pytest
 from pyarrow import parquet
 
 from hostile import COLUMNS, column
+from nits.engines.engine import Engine
 from nits.tables import schema, zones
 from nits.tables.stream import decide, scan, source, tallies
 from nits.tables.stream.scan import Scanned
+from nits.training.progress import Silent
 
 NONE = np.empty(0, np.int64)
 
 
-def scanned(table: Any, folder: Path, rows: int = 100) -> Scanned:
-    """Returns what a pass over row groups of the table sees."""
+class InTurn(Engine):
+    """Runs tasks one after another, as if so many were run at once."""
+
+    def __init__(self, tasks: int) -> None:
+        self.tasks = tasks
+
+    def parallel(self) -> int:
+        return self.tasks
+
+    def run(self, function: Any, tasks: Any, **_: Any) -> list[Any]:
+        assert len(tasks) == self.tasks
+        return [function(task, Silent()) for task in tasks]
+
+
+def scanned(table: Any, folder: Path, rows: int = 100, tasks: int = 1) -> Scanned:
+    """Returns what a pass over row groups of the table sees, or passes over parts of it."""
     parquet.write_table(table, folder / "a.parquet", row_group_size=rows)
     with source.opened(folder) as opened:
-        return scan.scanned(opened, NONE)
+        return scan.scanned(opened, NONE, engine=InTurn(tasks))
 
 
 def whole(table: Any, folder: Path, **options: Any) -> Any:
@@ -55,6 +71,7 @@ def test_a_hostile_column_is_decided_as_in_memory(name: str, tmp_path: Path) -> 
         pytest.skip("Arrow cannot hold it")
     expected = outcome(lambda: whole(table, tmp_path)) if _written(table, tmp_path) else None
     assert outcome(lambda: in_pieces(scanned(table, tmp_path))) == expected
+    assert outcome(lambda: in_pieces(scanned(table, tmp_path, 40, tasks=3))) == expected
 
 
 def _written(table: Any, folder: Path) -> bool:
@@ -95,9 +112,12 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_columns_of_more_values_than_are_counted_are_decided_as_in_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tasks", [1, 2, 5, 12])
+def test_columns_of_more_values_than_are_counted_are_decided_as_in_memory(
+    tmp_path: Path, tasks: int
+) -> None:
     table = pyarrow.Table.from_pandas(long_table(), preserve_index=False)
-    seen = scanned(table, tmp_path, 7_000)
+    seen = scanned(table, tmp_path, 7_000, tasks)
     assert not seen.tallies["real"].whole
     assert seen.tallies["counts"].whole
     found, expected = in_pieces(seen), whole(table, tmp_path)

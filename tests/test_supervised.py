@@ -240,6 +240,7 @@ def test_the_command_line_predicts_numbers(
     x = table[["a", "b"]]
     found = predicted(fitted, x, tmp_path, "--levels", "0.1,0.9")
     assert list(found.columns) == ["y", "y q0.1", "y q0.9"]
+    assert found.equals(predicted(fitted, x.assign(y="?"), tmp_path, "--levels", "0.1,0.9"))
     np.testing.assert_allclose(found["y"], fitted.predict(x), rtol=1e-4, atol=1e-4)
     quantiles = fitted.predict_quantiles(x, [0.1, 0.9])
     np.testing.assert_allclose(found[["y q0.1", "y q0.9"]], quantiles, rtol=1e-4, atol=1e-4)

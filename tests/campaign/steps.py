@@ -17,8 +17,11 @@ from nits.cli.main import main
 MOST_SECONDS = 60
 """Seconds of the processor that a command may take."""
 
-WAITED = 300
-"""Seconds that it may take at all, on a machine that others use, too."""
+WAITED = 120
+"""Seconds after which it must have used the processor, however busy that is with other work."""
+
+WORKED = 0.05
+"""Seconds of the processor in that time, from which a command counts as one that works."""
 
 
 class Failure(Exception):
@@ -46,8 +49,8 @@ def nits(*args: str) -> Outcome:
         with _alarm(), streams[0], streams[1], warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
             code = _code(list(args))
-    except Hang:
-        raise Failure(f"{args[0]} took more than {MOST_SECONDS} s of the processor") from None
+    except Hang as hang:
+        raise Failure(f"{args[0]} {hang}") from None
     except Exception as error:
         ours = [f for f in traceback.extract_tb(error.__traceback__) if "nits" in f.filename]
         where = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in ours[:-6:-1])
@@ -83,16 +86,26 @@ def _code(args: list[str]) -> int:
 
 @contextlib.contextmanager
 def _alarm() -> Iterator[None]:
-    def ring(_: int, __: FrameType | None) -> None:
-        raise Hang
+    """Raises Hang after too many seconds of the processor, and if it is not used for long."""
+    used = time.process_time()
 
-    before = {number: signal.signal(number, ring) for number in (signal.SIGALRM, signal.SIGPROF)}
-    signal.alarm(WAITED)
+    def ring(_: int, __: FrameType | None) -> None:
+        raise Hang(f"took more than {MOST_SECONDS} s of the processor")
+
+    def look(_: int, __: FrameType | None) -> None:
+        nonlocal used
+        before, used = used, time.process_time()
+        if used - before < WORKED:
+            raise Hang(f"did nothing for {WAITED} s")
+
+    handlers = {signal.SIGALRM: look, signal.SIGPROF: ring}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    signal.setitimer(signal.ITIMER_REAL, WAITED, WAITED)
     signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.setitimer(signal.ITIMER_PROF, 0)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -97,6 +97,11 @@ def _fit(verb: argparse.ArgumentParser) -> None:
         "--resume", action="store_true", help="go on from --checkpoint, which must exist"
     )
     _engine(verb)
+    verb.add_argument(
+        "--ranks",
+        type=_count,
+        help="with --engine ray: processes that train each network together, by Ray Train",
+    )
     _fit_images(verb)
 
 

@@ -78,7 +78,7 @@ class Ray(Engine):
             return _Run(self.started(), function, tasks, bar).results(self.parallel())
 
 
-class _Figures:
+class Figures:
     """An actor with the latest figures of each task; see `Board`."""
 
     def __init__(self, tasks: int) -> None:
@@ -105,7 +105,7 @@ class _Figures:
         return np.array(self.board.figures), list(self.notices)
 
 
-class _Line(Unmarked):
+class Line(Unmarked):
     """The reporter of a task on a node."""
 
     def __init__(self, actor: Any, task: int) -> None:
@@ -142,7 +142,7 @@ def _work(
     settings: pool.Settings,
 ) -> Any:
     """Runs task k on a node; returns None if all shall stop."""
-    line = _Line(actor, k)
+    line = Line(actor, k)
     if line.sent(RUNNING):
         return None
     try:
@@ -173,7 +173,7 @@ class _Run(Generic[Task, Result]):
         # On the driver's own node: if that dies, nobody wants the results any more.
         here = self.ray.get_runtime_context().get_node_id()
         near = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
-        kind = self.ray.remote(_Figures).options(num_cpus=0, scheduling_strategy=near)
+        kind = self.ray.remote(Figures).options(num_cpus=0, scheduling_strategy=near)
         self.actor = kind.remote(len(self.tasks))
         work = self.ray.remote(_work).options(num_cpus=1, max_retries=RETRIES)
         packed, settings = self.ray.put(list(self.tasks)), pool.Settings.current()

@@ -16,6 +16,7 @@ from pyarrow import compute, types
 
 from nits.tables.csv_text import MISSING
 from nits.tables.frames import arrow_tables
+from nits.tables.lacking import sentence
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*")
 PLAIN = (pyarrow.int64(), pyarrow.uint64(), pyarrow.float64(), pyarrow.bool_(), pyarrow.date32())
@@ -127,7 +128,7 @@ def converted(table: Any, wanted: Mapping[str, Wanted], path: str) -> Any:
     """Returns a table that was read as text in the types that are wanted.
 
     Text that the type cannot hold, such as 2.5 among integers, is read in the next wider one. What
-    is none of the type is told of all columns at once.
+    is none of the type is told of all columns at once, with those that lack.
     """
     odd = []
     for i, name in enumerate(table.column_names):
@@ -140,7 +141,10 @@ def converted(table: Any, wanted: Mapping[str, Wanted], path: str) -> Any:
         else:
             table = table.set_column(i, name, found)
     if odd:
-        raise ValueError(f"{path}: {'; '.join(odd)}; convert it.")
+        names = [name for name, one in wanted.items() if one.needed]
+        lacking = [name for name in names if name not in table.column_names]
+        told = f"{sentence(lacking, table.column_names)} " if lacking else ""
+        raise ValueError(f"{path}: {told}{'; '.join(odd)}; convert it.")
     return table
 
 

@@ -7,7 +7,7 @@ temporary name and renamed when it is complete.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -58,9 +58,8 @@ def read_table(path: str, types: Types | None = None) -> pyarrow.Table:
     """
     with _one_sentence(path):
         if kind(path) == "parquet":
-            return parquet.read_table(
-                path, columns=_columns(parquet.read_schema(path).names, types)
-            )
+            names = parquet.read_schema(path).names
+            return listing(parquet.read_table(path, columns=known(names, types)), names, types)
         text = Text(path, again=True)
         table = _read(text, _told(text, types))
         _refuse_other_separators(text)
@@ -70,18 +69,33 @@ def read_table(path: str, types: Types | None = None) -> pyarrow.Table:
     return csv_columns.seen(table) if types is None else csv_columns.converted(table, types, path)
 
 
-def _columns(names: list[str], types: Types | None) -> list[str] | None:
-    """Returns the columns to read; all, None, if one that is wanted lacks, so errors list them."""
-    if types is None or any(one.needed and name not in names for name, one in types.items()):
-        return None
-    return [name for name in names if name in types]
+def known(names: Sequence[str], types: Types | None) -> list[str] | None:
+    """Returns those of a file's columns that are to be read; None for all."""
+    return None if types is None else [name for name in names if name in types]
 
 
-def _told(text: Text, types: Types | None) -> dict[str, Any]:
+def lacking(names: Sequence[str], types: Types | None) -> list[str]:
+    """Returns the columns that are needed and that a file has not."""
+    return [name for name, one in (types or {}).items() if one.needed and name not in names]
+
+
+def listing(table: pyarrow.Table, names: Sequence[str], types: Types | None) -> pyarrow.Table:
+    """Returns a table in which errors find the names of all columns, if one that is needed lacks.
+
+    Nothing is in those that were not read, so that only what is needed can be at fault.
+    """
+    if lacking(names, types):
+        for name in names:
+            if name not in table.column_names:
+                table = table.append_column(name, pyarrow.nulls(table.num_rows))
+    return table
+
+
+def _told(text: Text, types: Types | None, *, whole: bool = False) -> dict[str, Any]:
     if types is None:
         return text.options([])
-    columns = _columns(text.names, types)
-    return text.options(text.names, columns or [])
+    every = whole or lacking(text.names, types)
+    return text.options(text.names, [] if every else known(text.names, types) or [])
 
 
 def _read(text: Text, options: dict[str, Any]) -> pyarrow.Table:
@@ -112,20 +126,27 @@ def _refuse_other_separators(text: Text) -> None:
         )
 
 
-def batches(path: str, types: Types | None = None) -> Iterator[pyarrow.Table]:
+def batches(
+    path: str, types: Types | None = None, *, whole: bool = False
+) -> Iterator[pyarrow.Table]:
     """Yields a file's rows, tens of thousands at a time, in constant memory.
 
     types: As for `read_table`; without them the first rows decide for all.
+    whole: Whether all columns are read; those of CSV files that have no type here are text.
     """
     with _one_sentence(path):
         if kind(path) == "parquet":
             file = parquet.ParquetFile(path)
-            columns = _columns(file.schema_arrow.names, types)
+            names = file.schema_arrow.names
+            columns = None if whole else known(names, types)
             for batch in file.iter_batches(BATCH_ROWS, columns=columns):
-                yield pyarrow.Table.from_batches([batch])
+                yield listing(pyarrow.Table.from_batches([batch]), names, types)
             return
         text = Text(path, again=False)
-        with text.open() as source, csv.open_csv(source, **_told(text, types)) as reader:
+        with (
+            text.open() as source,
+            csv.open_csv(source, **_told(text, types, whole=whole)) as reader,
+        ):
             for batch in reader:
                 if batch.num_rows:
                     table = pyarrow.Table.from_batches([batch])

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from nits import checks
 from nits.chunks import slices
-from nits.printable import listed
 from nits.tables import orders
 from nits.tables.columns import Coded, Column, build, from_dict
 from nits.tables.columns.column import LOWER, UPPER
 from nits.tables.evidence import choice
 from nits.tables.frames import Frame, Values
 from nits.tables.idle import Idle
+from nits.tables.lacking import sentence
 
 Support = tuple[float, float]
 Kinds = Mapping[str | int, str] | str | None
@@ -118,7 +118,22 @@ class Schema:
         for i, column in enumerate(self.columns):
             values = frame.columns[column.name]
             for rows in slices(len(frame), ENCODED_AT_ONCE):
-                yield (rows, i), column.encode(values.take(rows))
+                try:
+                    coded = column.encode(values.take(rows))
+                except ValueError:
+                    raise ValueError(" ".join(self._odd(frame))) from None
+                yield (rows, i), coded
+
+    def _odd(self, frame: Frame) -> list[str]:
+        """Returns what is wrong with the columns that a table has, a sentence for each."""
+        found = []
+        for column in self.columns:
+            try:
+                if column.name in frame.columns:
+                    column.encode(frame.columns[column.name])
+            except ValueError as error:
+                found.append(str(error))
+        return found
 
     def _refuse_lacking(self, frame: Frame) -> None:
         lacking = [name for name in self.names if name not in frame.columns]
@@ -128,10 +143,8 @@ class Schema:
                 f"but this model was fitted on {len(self.columns)}."
             )
         if lacking:
-            raise ValueError(
-                f"the table must have the column{'s' * (len(lacking) > 1)} {_named(lacking)}, "
-                f"but has {listed(frame.columns)}; add what lacks."
-            )
+            told = sentence(lacking, list(frame.columns))
+            raise ValueError(" ".join([told, *self._odd(frame)]))
 
     def known(self) -> list[tuple[float, float]]:
         """Returns low and high of each column: numbers of values are in (low, high], holes not."""
@@ -212,11 +225,6 @@ def unlimited(frame: Frame, support: Supports = None) -> tuple[Schema, Idle]:
     idle = Idle.of(frame, [])
     named = [(name, v) for name, v in frame.columns.items() if name not in idle.columns]
     return Schema([build.unlimited(name, values) for name, values in named], frame.form), idle
-
-
-def _named(names: list[str]) -> str:
-    *others, last = map(repr, names)
-    return f"{listed(others)} and {last}" if others else last
 
 
 def by_name(given: Mapping[str | int, Any] | None, names: list[str]) -> dict[str, Any]:

@@ -32,6 +32,14 @@ class Interrupts:
             raise KeyboardInterrupt
         self.came = True
 
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Has an interrupt that the block raises wait for the next check, as Ctrl-C does."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.came = True
+
     def check(self) -> None:
         """Raises KeyboardInterrupt if Ctrl-C came."""
         if self.came:

@@ -132,9 +132,9 @@ class Loop:
                 break
             self.advance(min(progress, 1.0))
             if now - shown > 0.5:
-                reporter.update(
-                    progress, self._recent(), self._latest(), self._speed(now - evaluated)
-                )
+                figures = self._recent(), self._latest(), self._speed(now - evaluated)
+                with interrupts.noted():
+                    reporter.update(progress, *figures)
                 shown = now
             if place is not None and now - saved > save_every:
                 resuming.save(self, place)

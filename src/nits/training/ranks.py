@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, distributed
@@ -28,6 +28,8 @@ EXTRAS = 4
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun sets in the environment of each process."""
 
+
+Item = TypeVar("Item")
 
 _apart: ContextVar[bool] = ContextVar("apart", default=False)
 
@@ -120,6 +122,15 @@ class Ranks:
             with _noticed(), torch.no_grad():
                 for tensor in tensors:
                     distributed.broadcast(tensor, 0)
+
+    def gathered(self, item: Item) -> list[Item]:
+        """Returns what all ranks have, in their order; anything that can be pickled."""
+        if self.alone:
+            return [item]
+        found: list[Any] = [None] * self.size
+        with _noticed():
+            distributed.all_gather_object(found, item)
+        return found
 
     def together(self) -> None:
         """Waits until all ranks have come here."""

@@ -26,14 +26,26 @@ def run(args: argparse.Namespace) -> int:
         files.written(args.output, safe=args.safe_csv) as writer,
         Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
     ):
-        for table in files.batches(args.table, types):
+        for table in files.batches(args.table, types, whole=True):
             state = int(seed.spawn(1)[0].generate_state(1)[0] % (2**31))
             with files.named(args.table):
-                found = model.impute(table, args.draws or args.by, state)
+                found = model.impute(_read(table, types), args.draws or args.by, state)
             for k, each in enumerate(found if args.draws else [found]):
-                whole = arrow(each)
+                whole = _beside(table, arrow(each))
                 if args.draws and args.draws > 1:
                     whole = whole.add_column(0, "draw", pyarrow.array(np.full(len(whole), k + 1)))
                 writer.write(whole)
             counter.add(len(table))
     return 0
+
+
+def _read(table: pyarrow.Table, types: files.Types) -> pyarrow.Table:
+    """Returns the columns of a table that the model reads."""
+    names = table.column_names
+    return files.listing(table.select(files.known(names, types)), names, types)
+
+
+def _beside(table: pyarrow.Table, filled: pyarrow.Table) -> pyarrow.Table:
+    """Returns a table with filled columns in their place; what the model does not read stays."""
+    read = {name: filled.column(name) for name in filled.column_names}
+    return pyarrow.table({name: read.get(name, table.column(name)) for name in table.column_names})

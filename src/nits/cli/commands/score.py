@@ -19,6 +19,7 @@ from nits.images.estimator import NITSImages
 from nits.tables import files
 from nits.tables.columns import Categories
 from nits.tables.csv_columns import Wanted
+from nits.tables.lacking import sentence
 from nits.tables.stream import named, parts
 from nits.training.progress import Counter
 
@@ -135,15 +136,16 @@ def _opened(path: str, model: Any, stack: ExitStack) -> tuple[int | None, Tables
     )
 
 
-def _source(path: str, model: Any, stack: ExitStack) -> tuple[Source, list[str] | None]:
-    """Returns a table of many files, and the columns to read; None for all."""
+def _source(path: str, model: Any, stack: ExitStack) -> tuple[Source, list[str]]:
+    """Returns a table of many files, and the columns to read."""
     from nits.tables.stream import source
 
     types = arrow_types(model)
     table = stack.enter_context(source.opened(path, types))
-    known = [name for name in table.schema.names if name in types]
-    lacking = any(one.needed and name not in known for name, one in types.items())
-    return table, None if lacking else known  # all, so that an error lists them
+    names = table.schema.names
+    if lacking := files.lacking(names, types):
+        raise ValueError(f"{path}: {sentence(lacking, names)}")
+    return table, [name for name in names if name in types]
 
 
 def _writer(args: argparse.Namespace, stack: ExitStack) -> Callable[[str, pyarrow.Table], None]:
@@ -161,12 +163,15 @@ def scored(model: Any, table: pyarrow.Table, *, per_column: bool) -> tuple[Any, 
     return value, _scores(value, shares, model.schema_.names)
 
 
-def arrow_types(model: Any) -> dict[str, Wanted]:
+def arrow_types(model: Any, *, given: bool = False) -> dict[str, Wanted]:
     """Returns how to read a file's columns, so that all batches have the same types.
 
     Of the columns that were set aside, only constants are looked at.
+
+    given: Whether only those are wanted that the model conditions on.
     """
-    columns = (*model.schema_.columns, *model.context_schema_.columns)
+    modelled = () if given else model.schema_.columns
+    columns = (*modelled, *model.context_schema_.columns)
     dtypes = {column.name: column.dtype for column in columns}
     words = {c.name: (*c.levels, *c.pooled) for c in columns if isinstance(c, Categories)}
     words |= {column.name: column.facts.levels or () for column in columns if column.facts.ordered}

@@ -83,7 +83,7 @@ def learn(estimator: NITSDensity, source: Source) -> None:
     number = estimator.members or alone
     cuts = held_out(len(source), number, estimator.validation_fraction, seed)
     wanted = torch.cat(cuts).sort().values.numpy()
-    scanned = scan.scanned(source, wanted, progress=estimator.verbose)
+    scanned = scan.scanned(source, wanted, engine=estimator.engine, progress=estimator.verbose)
     frame = scanned.kept
     estimator.n_features_in_ = len(frame.columns)
     estimator.feature_names_in_ = np.array(list(frame.columns), dtype=object)

@@ -1,26 +1,31 @@
 """One pass over a table in pieces: a tally of each column, and some rows to look at closely.
 
 Rows are kept that are evenly spread over the table, that are held out, or that have the least or
-the greatest value of a column. A table of few rows is kept whole.
+the greatest value of a column. A table of few rows is kept whole. Tasks of an engine, or the ranks
+of a training run, read parts of the table at once; what they have seen is that of one pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from nits.engines.engine import Engine
 from nits.tables import zones
 from nits.tables.evidence import samples
 from nits.tables.frames import Frame
+from nits.tables.stream.merging import merge
 from nits.tables.stream.source import Source
 from nits.tables.stream.tallies import Tally, Words, begun
+from nits.training import ranks
 from nits.training.likelihood import STARTED_FROM
-from nits.training.progress import Counter
+from nits.training.progress import Counter, Reporter
 
 Places = NDArray[np.int64]
 Item = TypeVar("Item")
@@ -54,36 +59,83 @@ def spread(rows: int, count: int) -> Places:
     return np.unique(np.linspace(0, rows - 1, count).astype(np.int64))
 
 
-def scanned(source: Source, held_out: Places, *, progress: bool = False) -> Scanned:
+def scanned(
+    source: Source, held_out: Places, *, engine: Engine | None = None, progress: bool = False
+) -> Scanned:
     """Reads a table once.
 
     held_out: Positions of rows that are kept, too.
+    engine: Where parts of it are read at once; by default all is read here, or by all ranks.
     """
     rows = len(source)
     even = spread(rows, STARTED_FROM)
     wanted = np.unique(np.concatenate([even, spread(rows, samples.ROWS), held_out]))
-    seen = _Pass(wanted)
-    with Counter("rows", quiet=not progress, total=rows) as counter:
-        for table in ahead(_tables(source)):
-            seen.add(table)
-            counter.add(table.num_rows)
+    group = ranks.current()
+    if not group.alone:
+        mine = cut(source, group.size)[group.rank]
+        passes = group.gathered(_passed(Part(source, wanted, mine), progress=False))
+    elif engine is not None and (count := engine.parallel()) > 1:
+        passes = _tasks(engine, [Part(source, wanted, some) for some in cut(source, count)])
+    else:
+        passes = [_passed(Part(source, wanted, range(len(source.sizes))), progress=progress)]
+    seen = passes[0]
+    for later in passes[1:]:
+        seen.merge(later)
     return seen.ended(even, rows)
 
 
-def _tables(source: Source) -> Iterator[pyarrow.Table]:
-    for piece in range(len(source.sizes)):
-        yield from source.read(piece)
+class Part(NamedTuple):
+    """Pieces of a table next to each other, and the positions of rows that are to be kept."""
+
+    source: Source
+    wanted: Places
+    pieces: range
+
+
+def cut(source: Source, count: int) -> list[range]:
+    """Returns the pieces of so many parts of a table, of about as many rows each, in order."""
+    ends = np.cumsum(source.sizes)
+    shares = np.arange(1, count) * len(source) / count
+    at = [0, *np.searchsorted(ends, shares).tolist(), len(ends)]
+    return [range(start, stop) for start, stop in pairwise(at)]
+
+
+def passed(part: Part, reporter: Reporter) -> _Pass:
+    """Reads a part of a table, as a task of an engine."""
+    return _passed(part, progress=False)
+
+
+def _passed(part: Part, *, progress: bool) -> _Pass:
+    source, pieces = part.source, part.pieces
+    seen = _Pass(part.wanted, sum(source.sizes[: pieces.start]))
+    tables = (table for piece in pieces for table in source.read(piece))
+    with Counter("rows", quiet=not progress, total=len(source)) as counter:
+        for table in ahead(tables):
+            seen.add(table)
+            counter.add(table.num_rows)
+    return seen
+
+
+def _tasks(engine: Engine, parts: list[Part]) -> list[_Pass]:
+    found = [one for one in engine.run(passed, parts, label="reading") if one is not None]
+    if len(found) < len(parts):
+        raise KeyboardInterrupt
+    return found
 
 
 class _Pass:
-    """A pass as it goes."""
+    """A pass as it goes.
 
-    def __init__(self, wanted: Places) -> None:
+    wanted: Positions of rows that are kept.
+    done: The position of the next row.
+    """
+
+    def __init__(self, wanted: Places, done: int) -> None:
         self.wanted = wanted
         self.tallies: dict[str, Tally | Words] = {}
         self.parts: list[pyarrow.Table] = []
         self.places: list[Places] = []
-        self.done = 0
+        self.done = done
 
     def add(self, table: pyarrow.Table) -> None:
         """Counts the values of some rows, and keeps those that are wanted."""
@@ -97,6 +149,17 @@ class _Pass:
             self.parts.append(table.take(pyarrow.array(here - start)))
             self.places.append(here)
         self.done = stop
+
+    def merge(self, later: _Pass) -> None:
+        """Adds what a pass over the next rows has seen."""
+        for name, tally in later.tallies.items():
+            if name in self.tallies:
+                merge(self.tallies[name], tally)
+            else:
+                self.tallies[name] = tally
+        self.parts += later.parts
+        self.places += later.places
+        self.done = later.done
 
     def _extremes(self) -> set[int]:
         """Returns the positions of the rows with the least and the greatest values so far."""

@@ -37,8 +37,8 @@ class Tally:
     values, counts: Distinct values, ascending, and how often each occurs; the outermost ones at
         either end if not `whole`.
     grid: If not `whole`, the even grid that holds all values.
-    numbered, first: Whether each row's value is one more than that of the row before, and the
-        value of the first row.
+    numbered: Whether each row's value is one more than that of the row before.
+    first, begun: The first value, and the position of its row.
     low, high: The two rows with the least and the greatest values: their values and positions.
     """
 
@@ -53,12 +53,13 @@ class Tally:
     grid: Grid | None = None
     numbered: bool = True
     first: Any = None
+    begun: int = 0
     low: list[tuple[Any, int]] = field(default_factory=list)
     high: list[tuple[Any, int]] = field(default_factory=list)
 
     def add(self, values: Values, at: int) -> None:
         """Counts some rows, of which the first has the position `at` in the table."""
-        _refuse_other(self, values)
+        refuse_other(self, values)
         if values.ordered:
             values = replace(values, array=plainly.numbers(values, self._facts(values), None)[0])
         here = ~values.missing
@@ -70,13 +71,13 @@ class Tally:
         if not len(places):
             self.numbered = self.numbered and not len(values)
             return
-        array = self._alike(values.array[places])
+        array = self.alike(values.array[places])
         self._order(array, len(values), at)
         self.rows += len(array)
         self.low = _first(self.low, array, places + at, np.less)
         self.high = _first(self.high, array, places + at, np.greater)
         if self.whole:
-            self._merge(*_counted(array))
+            self.count(*_counted(array))
         else:
             self._outermost(array)
 
@@ -91,9 +92,13 @@ class Tally:
     @property
     def stored(self) -> NDArray[Any]:
         """The counted values in the type that they have in memory."""
-        return self.values.astype(self.unit) if self.unit.kind in "mM" else self.values
+        return self.as_stored(self.values)
 
-    def _alike(self, known: NDArray[Any]) -> NDArray[Any]:
+    def as_stored(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Returns values as they are counted in the type that they have in memory."""
+        return values.astype(self.unit) if self.unit.kind in "mM" else values
+
+    def alike(self, known: NDArray[Any]) -> NDArray[Any]:
         """Returns values in the type of those before, which change theirs if need be."""
         if self.rows == 0:
             self.like = replace(self.like, array=known[:0])
@@ -123,20 +128,23 @@ class Tally:
 
     def _order(self, array: NDArray[Any], rows: int, at: int) -> None:
         """Sees whether the rows are numbered one after another."""
-        if at == 0:
-            self.first = array[0]
+        if self.first is None:
+            self.first, self.begun = array[0], at
         whole = self.numbered and len(array) == rows and array.dtype.kind in "iuf"
-        self.numbered = whole and bool((array == self.first + np.arange(at, at + rows)).all())
+        since = np.arange(at - self.begun, at - self.begun + rows)
+        self.numbered = whole and bool((array == self.first + since).all())
 
-    def _merge(self, values: NDArray[Any], counts: Counts) -> None:
-        self.values, self.counts = _together(self.values, self.counts, values, counts)
+    def count(self, values: NDArray[Any], counts: Counts) -> None:
+        """Counts distinct values, as long as there are not too many."""
+        self.values, self.counts = together(self.values, self.counts, values, counts)
         if len(self.values) > MOST_VALUES:
             self.whole = False
             precise = choice.stored(self.stored, self.like.dtype)
             self.grid = grids.find(precise)
-            self._trim()
+            self.trim()
 
-    def _trim(self) -> None:
+    def trim(self) -> None:
+        """Keeps the outermost values only."""
         if len(self.values) > 2 * OUTER:
             keep = np.r_[:OUTER, len(self.values) - OUTER : len(self.values)]
             self.values, self.counts = self.values[keep], self.counts[keep]
@@ -147,8 +155,8 @@ class Tally:
         if self.grid is not None:
             self._regrid(array)
         outer = _counted(array[(array <= low) | (array >= high)])
-        self.values, self.counts = _together(self.values, self.counts, *outer)
-        self._trim()
+        self.values, self.counts = together(self.values, self.counts, *outer)
+        self.trim()
 
     def _regrid(self, array: NDArray[Any]) -> None:
         """Makes the grid finer, or gives it up, where values are not on it."""
@@ -167,7 +175,7 @@ def _counted(array: NDArray[Any]) -> tuple[NDArray[Any], Counts]:
     return values, counts.astype(np.int64)
 
 
-def _together(
+def together(
     values: NDArray[Any], counts: Counts, others: NDArray[Any], more: Counts
 ) -> tuple[NDArray[Any], Counts]:
     """Returns distinct values of both, and how often each occurs."""
@@ -205,7 +213,8 @@ def _first(
     return found[:2]
 
 
-def _refuse_other(tally: Tally | Words, values: Values) -> None:
+def refuse_other(tally: Tally | Words, values: Values) -> None:
+    """Refuses ordered categories in another order than before."""
     if values.ordered and tally.like.levels != values.levels:
         raise ValueError(
             f"ordered categories must be declared alike in all files, but those of "
@@ -236,17 +245,17 @@ class Words:
 
     def add(self, values: Values, at: int) -> None:
         """Counts some rows."""
-        _refuse_other(self, values)
+        refuse_other(self, values)
         known = values.known
         self.holes += len(values) - len(known)
         self.rows += len(known)
         for value, count in _tallied(known):
-            if self.level == 0 or _hash(value) % 2**self.level == 0:
+            if self.level == 0 or hashed(value) % 2**self.level == 0:
                 self.counts[value] = self.counts.get(value, 0) + count
         while len(self.counts) > MOST_VALUES:
             self.level += 1
             step = 2**self.level
-            self.counts = {v: n for v, n in self.counts.items() if _hash(v) % step == 0}
+            self.counts = {v: n for v, n in self.counts.items() if hashed(v) % step == 0}
 
     @property
     def distinct(self) -> int:
@@ -270,7 +279,7 @@ def _tallied(known: NDArray[Any]) -> list[tuple[Any, int]]:
     return list(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
 
 
-def _hash(value: Any) -> int:
+def hashed(value: Any) -> int:
     """Returns a number that is the same in every process."""
     from zlib import crc32
 

@@ -1,0 +1,130 @@
+"""A Ray cluster of this machine, a head and two nodes of one CPU, beside one process.
+
+    python benchmarks/on_ray.py members [--rounds 3]          → benchmarks/results/ray-members.json
+    python benchmarks/on_ray.py scores [--rows 20000000]      → benchmarks/results/ray-scores.json
+
+`members`: five members learn on the two nodes, and one after another here, in turn; the weights of
+both are compared bit by bit. `scores`: `nits score` of a folder of Parquet by Ray Data, and in one
+process. With --quick both are small, and their files are ray-members-quick.json and so on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from beyond_memory import some
+from pyarrow import dataset, parquet
+from results import Record, write_figures
+from timing import alternately, ratios, seconds
+
+from nits import NITSDensity
+from nits.cli.main import main as nits
+from nits.engines import Local, Ray
+
+MEMBERS, FILES, SCORED_COLUMNS = 5, 20, 6
+
+
+@contextmanager
+def cluster() -> Iterator[None]:
+    """Starts a head without CPUs and two nodes of one CPU each."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as the process that they are raced with
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    for _ in range(2):
+        found.add_node(num_cpus=1)
+    os.environ["RAY_ADDRESS"] = found.address
+    try:
+        yield
+    finally:
+        ray.shutdown()
+        found.shutdown()
+
+
+def members(rounds: int, rows: int, steps: int) -> Record:
+    """Returns the seconds of five members here and on two nodes, and whether bits are the same."""
+    table = some(rows, 0)
+    fitted: dict[str, Any] = {}
+
+    def fit(name: str, engine: Any) -> None:
+        model = NITSDensity(max_steps=steps, members=MEMBERS, random_state=0, engine=engine)
+        fitted[name] = model.fit(table)
+
+    programs = {
+        "one after another": lambda: fit("one after another", Local(1)),
+        "two nodes": lambda: fit("two nodes", Ray(workers=2)),
+    }
+    times = alternately(programs, rounds)
+    states = [model.model_.state_dict() for model in fitted.values()]
+    return {
+        "members": MEMBERS,
+        "rows": rows,
+        "steps": steps,
+        "seconds": seconds(times),
+        "two_nodes_ahead": ratios(times, "one after another", "two nodes"),
+        "same_bits": all(torch.equal(t, states[1][name]) for name, t in states[0].items()),
+    }
+
+
+def scores(rows: int) -> Record:
+    """Returns the seconds of scores in one process and on two nodes, and whether they are equal."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        (place / "table").mkdir()
+        for k in range(FILES):
+            part = some(rows // FILES, k)
+            part = part.select(part.column_names[:SCORED_COLUMNS])
+            parquet.write_table(part, place / "table" / f"{k:02}.parquet", row_group_size=2**17)
+        model = NITSDensity(max_steps=200, members=1, random_state=0, outliers=False)
+        model.fit(part).save(place / "m.nits")
+        taken = {
+            how: _scored(place, how, options)
+            for how, options in (("one process", []), ("two nodes", ["--engine", "ray"]))
+        }
+        found = [dataset.dataset(place / how).to_table() for how in taken]
+    return {
+        "rows": rows,
+        "columns": SCORED_COLUMNS,
+        "seconds": taken,
+        "two_nodes_ahead": taken["one process"] / taken["two nodes"],
+        "same_scores": found[0].equals(found[1]),
+    }
+
+
+def _scored(place: Path, how: str, options: list[str]) -> float:
+    torch.set_num_threads(1)
+    begun = time.perf_counter()
+    paths = [str(place / "m.nits"), str(place / "table"), "-o", f"{place / how}/"]
+    if nits(["score", *paths, "--quiet", *options]):
+        raise RuntimeError(f"the scores of {how} have failed")
+    return time.perf_counter() - begun
+
+
+def main() -> None:
+    """Runs one of the measurements."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["members", "scores"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=20_000_000, help="that are scored")
+    parser.add_argument("--quick", action="store_true")
+    args = parser.parse_args()
+    with cluster():
+        if args.what == "members":
+            size = (2, 600, 10) if args.quick else (args.rounds, 20_000, 2_000)
+            found = members(*size)
+        else:
+            found = scores(40_000 if args.quick else args.rows)
+    print(write_figures(f"ray-{args.what}" + "-quick" * args.quick, found))
+
+
+if __name__ == "__main__":
+    main()
