@@ -21,10 +21,10 @@ from pathlib import Path
 
 import torch
 
-SHAPE, BATCH, SAMPLED, ROWS = (3, 32, 32), 8, 16, 3
+SHAPE, BATCH, SAMPLED = (3, 32, 32), 8, 16
 PROGRAMS = ("sampling", "training")
 WHAT = {
-    "sampling": f"the first {ROWS} of 32 rows of {SAMPLED} images, column by column",
+    "sampling": f"{SAMPLED} images of 32 × 32 × 3, column by column",
     "training": f"batch {BATCH}: zero_grad, log_prob, backward, fused AdamW",
 }
 HERE = Path(__file__).resolve().parent.parent
@@ -52,7 +52,7 @@ def programs() -> dict[str, Callable[[], object]]:
     def sampling() -> float:
         steps = model.steps(SAMPLED)
         generator, total = torch.Generator().manual_seed(0), 0.0
-        for _ in range(ROWS * SHAPE[2] * SHAPE[0]):
+        for _ in range(columns):
             drawn = steps.quantile(torch.rand(SAMPLED, generator=generator))
             steps.feed(drawn)
             total += float(drawn.sum())

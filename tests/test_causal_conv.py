@@ -48,12 +48,12 @@ def test_a_row_and_a_pixel_are_those_of_the_whole_convolution() -> None:
     x = torch.randn(2, 3, 5, 6, generator=seeded(0))
     for dilation in (1, 2, 4):
         down, across = Down(3, 4, dilation), Across(3, 4, dilation)
-        kept, rows = Cache(down, 2, 5, 6), []
+        kept, rows = Cache(down, 2, 6), []
         for i in range(5):
             kept.put_row(i, x[:, :, i].transpose(1, 2))
             rows.append(kept.row(i).transpose(1, 2))
         torch.testing.assert_close(torch.stack(rows, 2), down(x))
-        kept, pixels = Cache(across, 2, 5, 6), []
+        kept, pixels = Cache(across, 2, 6), []
         for i, j in itertools.product(range(5), range(6)):
             kept.put(i, j, x[:, :, i, j])
             pixels.append(kept.pixel(i, j))

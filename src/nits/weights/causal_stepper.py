@@ -14,35 +14,46 @@ if TYPE_CHECKING:
 
 
 class Cache:
-    """What a convolution has read so far, with margins of zeros, and its weights as one matrix.
+    """The rows that a convolution still reads, with margins of zeros, and its weights as a matrix.
 
     The features of a pixel lie side by side, and so do the weights that they meet.
 
-    seen: Shape (n, height + dilation, width + margins, inputs).
+    seen: Row i is seen[:, i % (dilation + 1)]; shape (n, dilation + 1, width + margins, inputs).
     """
 
-    def __init__(self, layer: Down | Across, n: int, height: int, width: int) -> None:
+    def __init__(self, layer: Down | Across, n: int, width: int) -> None:
         self.dilation, self.width = layer.dilation, width
         self.margins = layer.weight.shape[3] - 1  # on the left, and for Down on the right as well
         outputs, inputs = layer.weight.shape[:2]
         d = self.dilation
-        self.seen = layer.weight.new_zeros(n, height + d, width + self.margins * d, inputs)
+        self.seen = layer.weight.new_zeros(n, d + 1, width + self.margins * d, inputs)
         self.weight = layer.weight.detach().permute(2, 3, 1, 0).reshape(-1, outputs)
         self.bias = layer.bias.detach()
+
+    def clear(self, i: int) -> None:
+        """Makes row i zero, for pixels that are not there."""
+        self.seen[:, i % (self.dilation + 1)] = 0
 
     def put_row(self, i: int, features: Tensor) -> None:
         """Takes row i of the input, shape (n, width, inputs)."""
         d = self.dilation
-        self.seen[:, i + d, d : d + self.width] = features
+        self.seen[:, i % (d + 1), d : d + self.width] = features
 
     def put(self, i: int, j: int, features: Tensor) -> None:
         """Takes pixel (i, j) of the input, shape (n, inputs)."""
-        self.seen[:, i + self.dilation, j + self.dilation] = features
+        self.seen[:, i % (self.dilation + 1), j + self.dilation] = features
+
+    def _rows(self, i: int, columns: slice) -> Tensor:
+        """Returns columns of the row `dilation` above and of row i, shape (n, 2, ·, inputs)."""
+        size = self.dilation + 1
+        # The row above is the oldest, which the next row replaces.
+        above, here = self.seen[:, (i + 1) % size], self.seen[:, i % size]
+        return torch.stack([above[:, columns], here[:, columns]], 1)
 
     def row(self, i: int, plus: Tensor | None = None) -> Tensor:
         """Returns row i of a `Down`, shape (n, width, outputs), plus something or the bias."""
         d = self.dilation
-        rows = self.seen[:, i : i + d + 1 : d].unfold(2, self.margins * d + 1, 1)[..., ::d]
+        rows = self._rows(i, slice(None)).unfold(2, self.margins * d + 1, 1)[..., ::d]
         taps = rows.permute(0, 2, 1, 4, 3).reshape(-1, len(self.weight))
         added = self.bias if plus is None else plus.flatten(0, 1)
         return torch.addmm(added, taps, self.weight).view(-1, self.width, self.weight.shape[1])
@@ -50,7 +61,7 @@ class Cache:
     def pixel(self, i: int, j: int, plus: Tensor | None = None) -> Tensor:
         """Returns pixel (i, j) of an `Across`, shape (n, outputs), plus something or the bias."""
         d = self.dilation
-        taps = self.seen[:, i : i + d + 1 : d, j : j + d + 1 : d].reshape(-1, len(self.weight))
+        taps = self._rows(i, slice(j, j + d + 1, d)).view(-1, len(self.weight))
         return torch.addmm(self.bias if plus is None else plus, taps, self.weight)
 
     def take(self, index: Tensor) -> None:
@@ -61,9 +72,9 @@ class Cache:
 class Block:
     """A gated block and the caches of its two convolutions."""
 
-    def __init__(self, block: Gated, n: int, height: int, width: int) -> None:
-        self.first = Cache(block.first, n, height, width)
-        self.second = Cache(block.second, n, height, width)
+    def __init__(self, block: Gated, n: int, width: int) -> None:
+        self.first = Cache(block.first, n, width)
+        self.second = Cache(block.second, n, width)
         side = None if block.side is None else block.side.weight.detach().t()
         self.side = self.first.weight.new_zeros(0, len(self.first.bias)) if side is None else side
 
@@ -86,8 +97,7 @@ class ConvStepper:
         _, height, width = model.shape
         self.filters = model.theta.mix.weight.shape[1] // 2
         self.firsts = [
-            Cache(layer, n, height, width)
-            for layer in (model.first_down, model.above, model.first_left)
+            Cache(layer, n, width) for layer in (model.first_down, model.above, model.first_left)
         ]
         self.down = self._blocks(model.down)
         self.across = self._blocks(model.across)
@@ -99,7 +109,7 @@ class ConvStepper:
         self._advance()
 
     def _blocks(self, blocks: nn.ModuleList) -> list[Block]:
-        return [Block(block, self.n, *self.model.shape[1:]) for block in gated(blocks)]
+        return [Block(block, self.n, self.model.shape[2]) for block in gated(blocks)]
 
     def theta(self) -> Tensor:
         """Returns the weights of the next column, shape (P, N)."""
@@ -165,6 +175,8 @@ class ConvStepper:
         self.above = u
         if i:
             u, self.above = (cache.row(i - 1) for cache in self.firsts[:2])
+        for cache in self.firsts:
+            cache.clear(i)
         rows: list[Tensor] = []
         self.beside = []
         for down, across, earlier in zip(self.down, self.across, self.model.shortcuts, strict=True):
