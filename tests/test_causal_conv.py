@@ -13,8 +13,9 @@ from nits.images.rows import to_images, to_rows
 from nits.pnn.plain import log_weights
 from nits.training.likelihood import start_from_data
 from nits.training.rows import Rows
-from nits.weights import ConvSize
+from nits.weights import CausalConv, ConvSize
 from nits.weights.causal_layers import Across, Down
+from nits.weights.causal_stepper import Cache, ConvStepper
 from nits.weights.causal_theta import PixelTheta
 from registry import conv, randomized, seeded
 
@@ -47,10 +48,35 @@ def test_a_row_and_a_pixel_are_those_of_the_whole_convolution() -> None:
     x = torch.randn(2, 3, 5, 6, generator=seeded(0))
     for dilation in (1, 2, 4):
         down, across = Down(3, 4, dilation), Across(3, 4, dilation)
-        rows = torch.stack([down.row(x, i) for i in range(5)], 2)
-        torch.testing.assert_close(rows, down(x))
-        pixels = [torch.stack([across.pixel(x, i, j) for j in range(6)], 2) for i in range(5)]
-        torch.testing.assert_close(torch.stack(pixels, 2), across(x))
+        kept, rows = Cache(down, 2, 6), []
+        for i in range(5):
+            kept.put_row(i, x[:, :, i].transpose(1, 2))
+            rows.append(kept.row(i).transpose(1, 2))
+        torch.testing.assert_close(torch.stack(rows, 2), down(x))
+        kept, pixels = Cache(across, 2, 6), []
+        for i, j in itertools.product(range(5), range(6)):
+            kept.put(i, j, x[:, :, i, j])
+            pixels.append(kept.pixel(i, j))
+        torch.testing.assert_close(torch.stack(pixels, 2).unflatten(2, (5, 6)), across(x))
+
+
+def test_some_images_go_on_alone() -> None:
+    """`take` in the middle of a row: the images taken are those of a batch of their own."""
+    make = lambda: conv((2, 3, 4), Continuous(hidden=(4,)), 2)  # noqa: E731
+    weights = randomized(make, 1).weights.double()
+    assert isinstance(weights, CausalConv)
+    context = torch.randn(2, 4, generator=seeded(0), dtype=torch.float64)
+    features = torch.randn(len(weights.inputs), 4, generator=seeded(1), dtype=torch.float64)
+    index = torch.tensor([3, 1, 1])
+    stepper, parts = ConvStepper(weights, 4, context), []
+    with torch.no_grad():
+        for k, column in enumerate(features):
+            if k == 11:
+                stepper.take(index)
+            parts.append(stepper.theta() if k >= 11 else stepper.theta()[:, index])
+            stepper.feed((column if k < 11 else column[index]).unsqueeze(0))
+        whole = weights(features[:, index], context[:, index])
+    torch.testing.assert_close(torch.cat(parts), whole, rtol=1e-12, atol=1e-12)
 
 
 def test_a_pixel_that_is_not_there_says_nothing() -> None:

@@ -88,6 +88,27 @@ def test_completions_keep_the_upper_half_and_follow_it(fitted: NITSImages) -> No
     assert np.corrcoef(filled[:, 5].mean(1), images[:, 3].mean(1))[0, 1] > 0.7
 
 
+def test_what_is_known_may_lie_anywhere(fitted: NITSImages) -> None:
+    """Rows of these images grow lighter downwards: known lower rows say what the upper ones are."""
+    images = bands(12, seed=3)
+    known = np.zeros((12, 6, 5), bool)
+    known[:6, 3:] = True
+    known[6:, :, 2] = True
+    filled = fitted.complete(images, known, random_state=0)
+    assert np.array_equal(filled[known], images[known])
+    found = fitted.completions(images, known, random_state=0, particles=32)
+    assert found.images.shape == (12, 32, 6, 5)
+    assert (found.images == images[:, None])[np.broadcast_to(known[:, None], (12, 32, 6, 5))].all()
+    assert not found.exact.any()
+    assert (found.ess >= 1).all()
+    assert (found.ess < 32).all()
+    assert (found.ancestors >= 1).all()
+    first = np.zeros((6, 5), bool)
+    first[:2] = True
+    assert fitted.completions(images[:2], first, particles=3).exact.all()
+    assert np.array_equal(filled, fitted.complete(images, known, random_state=0))
+
+
 def test_colours_and_labels(coloured: NITSImages) -> None:
     assert coloured.sample(3, labels=[0, 1, 1]).shape == (3, 6, 5, 3)
     images = bands(4, channels=3)
@@ -283,14 +304,13 @@ def test_other_mistakes_get_a_sentence(fitted: NITSImages) -> None:
         small().fit(bands(1))
     with pytest.raises(ValueError, match="fitted without labels, but got some"):
         fitted.sample(2, labels=[0, 1])
-    lower = np.zeros((6, 5), bool)
-    lower[3:] = True
-    with pytest.raises(ValueError, match="known pixels must come first in reading order"):
-        fitted.complete(bands(2), lower)
     with pytest.raises(
-        ValueError, match=r"booleans of shape \(6, 5\), but is float64 of shape \(30,\)"
+        ValueError,
+        match=r"booleans of shape \(6, 5\), or of 2 such masks, but is float64 of shape \(30,\)",
     ):
         fitted.complete(bands(2), np.ones(30))
+    with pytest.raises(ValueError, match="particles must be"):
+        fitted.completions(bands(2), np.ones((6, 5), bool), particles=0)
 
 
 def test_the_papers_sizes_have_the_papers_weights() -> None:

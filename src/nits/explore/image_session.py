@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from nits.images import arrays
-from nits.images.completion import completed
+from nits.images.completion import Walked, completed
 from nits.model.joint import NITS
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class ImageSession:
     def drawn(self, seed: Any) -> Picture:
         """Returns a new image."""
         given = torch.full((self.model.columns,), math.nan)
-        return Picture(_whole(self._walk(given, 1, _seed(seed)).rows[0]))
+        return Picture(_whole(self._walk(given, 1, _seed(seed)).rows[0, 0]))
 
     def picked(self, number: Any) -> Picture:
         """Returns one of the images that came with the model; the first is number 1."""
@@ -129,16 +129,17 @@ class ImageSession:
         """Returns completions of an image, of which unknown values are None."""
         given = self._told(pixels)
         found = self._walk(given, self.count, _seed(seed))
-        if not math.isfinite(found.log_prob):
+        rows, log_prob = found.rows[0], float(found.log_prob)
+        if not math.isfinite(log_prob):
             raise ValueError("the known pixels have no probability; forget some of them.")
-        some = torch.linspace(0, len(found.rows) - 1, SHOWN).round().long()
+        some = torch.linspace(0, len(rows) - 1, SHOWN).round().long()
         return Completed(
-            [_whole(found.rows[k]) for k in some.tolist()],
-            _whole(found.rows.mean(0).round()),
-            len(found.rows),
-            found.ess,
-            found.exact,
-            -found.log_prob / math.log(2),
+            [_whole(rows[k]) for k in some.tolist()],
+            _whole(rows.mean(0).round()),
+            len(rows),
+            float(found.ess),
+            bool(found.exact),
+            -log_prob / math.log(2),
             int((~torch.isnan(given)).sum()),
         )
 
@@ -151,8 +152,8 @@ class ImageSession:
             each = -self.model.log_prob_per_column(given.unsqueeze(0))[0].double() / math.log(2)
         return Bits(each.tolist(), float(each.sum()))
 
-    def _walk(self, given: torch.Tensor, count: int, seed: int) -> Any:
-        return completed(self.model, given, count, seed)
+    def _walk(self, given: torch.Tensor, count: int, seed: int) -> Walked:
+        return completed(self.model, given.unsqueeze(0), count, seed)
 
     def _told(self, pixels: Any) -> torch.Tensor:
         """Returns what the page says an image is, NaN where nothing is known."""

@@ -89,21 +89,20 @@ def as_given(images: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(images.transpose(0, 2, 3, 1))
 
 
-def first_pixels(known: Any, shape: Shape) -> Tensor:
-    """Returns which columns of a row are known, shape (D,), from which pixels are, (H, W)."""
+def known_columns(known: Any, shape: Shape, count: int) -> Tensor:
+    """Returns which columns of rows are known, shape (N, D), from which pixels are.
+
+    known: Shape (H, W) for all images alike, or (N, H, W).
+    count: N.
+    """
     array = known.detach().cpu().numpy() if isinstance(known, Tensor) else np.asarray(known)
-    if array.shape != shape[1:] or array.dtype != np.bool_:
+    if array.shape not in (shape[1:], (count, *shape[1:])) or array.dtype != np.bool_:
         raise ValueError(
-            f"mask must be an array of booleans of shape {shape[1:]}, "
+            f"mask must be an array of booleans of shape {shape[1:]}, or of {count} such masks, "
             f"but is {array.dtype} of shape {array.shape}."
         )
-    flat = array.flatten()
-    if (flat[1:] & ~flat[:-1]).any():
-        raise ValueError(
-            "known pixels must come first in reading order, row by row from the top left, but one "
-            "comes after an unknown one; a model completes images from the top."
-        )
-    return torch.from_numpy(flat).repeat_interleave(shape[0])
+    pixels = torch.from_numpy(np.ascontiguousarray(array)).reshape(-1, shape[1] * shape[2])
+    return pixels.repeat_interleave(shape[0], 1).expand(count, -1)
 
 
 def grid(images: NDArray[Any], columns: int | None = None, gap: int = 2) -> Pixels:

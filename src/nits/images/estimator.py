@@ -17,6 +17,7 @@ from nits import checks
 from nits.chunks import slices
 from nits.heads import Continuous, Quantized
 from nits.images import arrays
+from nits.images.completing import Completing
 from nits.images.dequantized import LEVELS, Dequantized
 from nits.images.shown import Shown
 from nits.model.density import Density
@@ -35,7 +36,7 @@ PIXELS_PER_STEP = 8192
 RATE_TIMES_FILTERS = 0.16
 
 
-class NITSImages(Shown, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class NITSImages(Shown, Completing, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The exact probability of 8-bit images, grey or RGB, all of one size, pixel by pixel.
 
     It keeps scikit-learn's contract, with images in place of X and labels in place of y.
@@ -247,23 +248,11 @@ class NITSImages(Shown, DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         checks.positive("n_samples", n_samples)
         context = self._context(labels, n_samples)
-        drawn = self.model_.sample(n_samples, context, _seed(random_state))
+        drawn = self.model_.sample(n_samples, context, self._drawn_seed(random_state))
         return self._pixels(drawn)
 
-    def complete(
-        self, images: Any, mask: Any, random_state: int | None = None, labels: Any = None
-    ) -> NDArray[np.uint8]:
-        """Draws the unknown pixels of images from their exact distribution given the known ones.
-
-        mask: True where a pixel is known, shape (H, W); known pixels come first in reading order.
-        """
-        check_is_fitted(self, "model_")
-        pixels = arrays.read(images, self.shape_, self.levels)
-        known = arrays.first_pixels(mask, self.shape_)
-        given = arrays.rows(pixels).masked_fill(~known, math.nan)
-        context = self._context(labels, len(given))
-        drawn = self.model_.sample(len(given), context, _seed(random_state), given=given)
-        return self._pixels(drawn)
+    def _drawn_seed(self, random_state: int | None) -> int:
+        return int(np.random.default_rng(random_state).integers(2**31 - 1))
 
     def _pixels(self, drawn: Tensor) -> NDArray[np.uint8]:
         """Returns rows as images; noise, if there is any, is what lies behind the point."""
@@ -293,7 +282,3 @@ def _labels(labels: Any, count: int) -> NDArray[Any]:
             f"shape {found.shape}."
         )
     return found
-
-
-def _seed(random_state: int | None) -> int:
-    return int(np.random.default_rng(random_state).integers(2**31 - 1))

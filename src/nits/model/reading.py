@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,7 @@ class Reading(nn.Module):
         parts = [even_knots(*head.reading_ends, head.knots) for head in self.heads]
         self.register_buffer("knots", torch.cat(parts), persistent=any(len(part) for part in parts))
         self.groups = [list(group) for _, group in groupby(range(len(heads)), key=self._kind)]
+        self.reach = list(accumulate((head.knots for head in self.heads), initial=0))
 
     def _kind(self, position: int) -> tuple[object, ...]:
         head = self.heads[position]
@@ -64,7 +65,9 @@ class Reading(nn.Module):
 
     def column(self, position: int, values: Tensor) -> Tensor:
         """Maps the values of one column, shape (N,), to its features, shape (inputs, N)."""
-        return _features(self.heads[position], values, self._split_knots()[position])
+        # Cutting out all columns' knots for each column would cost the square of their number.
+        knots = self.knots[self.reach[position] : self.reach[position + 1]]
+        return _features(self.heads[position], values, knots)
 
     def start_at(self, values: Iterable[Tensor]) -> None:
         """Puts the knots at quantiles of each column's values, shape (N,), without missing ones."""

@@ -1,4 +1,4 @@
-"""Causal convolutions, which read up and to the left: of whole images, of one row or of one pixel.
+"""Causal convolutions of whole images, which read up and to the left.
 
 There are two streams, as in PixelCNN++: *down* reads the rows above, *across* these and the pixels
 to the left. A layer of the first reads a row and the row `dilation` above it, one of the second two
@@ -17,9 +17,9 @@ from torch.nn import functional
 from nits.weights.block_linear import dropout
 
 
-def both_signs(x: Tensor) -> Tensor:
-    """Returns elu(x) and elu(−x), side by side: (N, F, …) becomes (N, 2F, …)."""
-    return functional.elu(torch.cat([x, -x], 1), inplace=True)
+def both_signs(x: Tensor, dim: int = 1) -> Tensor:
+    """Returns elu(x) and elu(−x), side by side: F features become 2F."""
+    return functional.elu(torch.cat([x, -x], dim), inplace=True)
 
 
 def _normal(
@@ -51,13 +51,6 @@ class Down(nn.Module):
             functional.pad(x, (d, d, d, 0)), self.weight, self.bias, dilation=d
         )
 
-    def row(self, x: Tensor, i: int) -> Tensor:
-        """Returns row i of the result, shape (N, outputs, W), from rows up to i of x."""
-        d = self.dilation
-        above = x[:, :, i - d] if i >= d else torch.zeros_like(x[:, :, i])
-        both = functional.pad(torch.stack([above, x[:, :, i]], 2), (d, d))
-        return functional.conv2d(both, self.weight, self.bias, dilation=(1, d)).squeeze(2)
-
 
 class Across(nn.Module):
     """A 2 × 2 convolution over a pixel and those `dilation` above it, to its left, and both."""
@@ -82,15 +75,6 @@ class Across(nn.Module):
             functional.pad(x, (d, 0, d, 0)), self.weight, self.bias, dilation=d
         )
 
-    def pixel(self, x: Tensor, i: int, j: int) -> Tensor:
-        """Returns the result at pixel (i, j), shape (N, outputs), from the pixels up to it."""
-        d, none = self.dilation, torch.zeros_like(x[:, :, i, j])
-        corners = [
-            x[:, :, a, b] if a >= 0 and b >= 0 else none for a in (i - d, i) for b in (j - d, j)
-        ]
-        patch = torch.stack(corners, 2).flatten(1)  # (N, inputs · 4), as the weights are laid out
-        return torch.addmm(self.bias, patch, self.weight.flatten(1).t())
-
 
 class Pointwise(nn.Module):
     """A linear map of each pixel's features."""
@@ -100,10 +84,10 @@ class Pointwise(nn.Module):
         self.weight = _normal((outputs, inputs), max(inputs, 1) ** -0.5, generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps (N, inputs), (N, inputs, W) or (N, inputs, H, W) to as many outputs."""
+        """Maps (N, inputs) or (N, inputs, H, W) to as many outputs."""
         if x.dim() == 4:
             return functional.conv2d(x, self.weight[:, :, None, None])
-        return x @ self.weight.t() if x.dim() == 2 else self.weight @ x
+        return x @ self.weight.t()
 
 
 class Gated(nn.Module):
@@ -148,10 +132,10 @@ class Gated(nn.Module):
         return both_signs(h)
 
 
-def gate(x: Tensor, both: Tensor) -> Tensor:
+def gate(x: Tensor, both: Tensor, dim: int = 1) -> Tensor:
     """Returns x + a · σ(b)."""
-    a, b = both.chunk(2, 1)
-    return x + a * torch.sigmoid(b)
+    a, b = both.chunk(2, dim)
+    return torch.addcmul(x, a, torch.sigmoid(b))
 
 
 def gated(blocks: nn.ModuleList) -> Iterator[Gated]:
