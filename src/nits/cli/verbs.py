@@ -6,7 +6,8 @@ Data go to stdout, progress and errors to stderr.
 from __future__ import annotations
 
 import argparse
-import math
+
+from nits.cli import types
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,22 +51,26 @@ def _fit(verb: argparse.ArgumentParser) -> None:
         "-o", "--output", required=True, help="file for the model, such as model.nits"
     )
     verb.add_argument(
-        "--max-minutes", type=_positive, help="time limit; by default there is a limit on steps"
+        "--max-minutes",
+        type=types.positive,
+        help="time limit; by default there is a limit on steps",
     )
     verb.add_argument(
-        "--max-steps", type=_count, help="by default it depends on the size of the data"
+        "--max-steps", type=types.count, help="by default it depends on the size of the data"
     )
     verb.add_argument(
-        "--context", type=_names, default=[], help="columns to condition on, such as a,b"
+        "--context", type=types.names, default=[], help="columns to condition on, such as a,b"
     )
-    verb.add_argument("--drop", type=_names, default=[], help="columns to leave out")
+    verb.add_argument("--drop", type=types.names, default=[], help="columns to leave out")
     verb.add_argument(
         "--order",
-        type=_names,
+        type=types.names,
         help="columns to model first, such as b,a; or search (the default), table, several, greedy",
     )
     verb.add_argument(
-        "--members", type=_count, help="networks to train and mix; by default by the table's size"
+        "--members",
+        type=types.count,
+        help="networks to train and mix; by default by the table's size",
     )
     verb.add_argument(
         "--answers", choices=["any"], help="learn to answer with any columns given, too"
@@ -75,9 +80,9 @@ def _fit(verb: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="learn to score outliers, too; by default with several members",
     )
-    verb.add_argument("--kind", type=_pair, action="append", default=[], metavar="COLUMN=KIND")
+    verb.add_argument("--kind", type=types.pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
-        "--support", type=_support, action="append", default=[], metavar="COLUMN=LOW:HIGH"
+        "--support", type=types.support, action="append", default=[], metavar="COLUMN=LOW:HIGH"
     )
     verb.add_argument(
         "--whiten", action="store_true", help="for real columns that nearly determine one another"
@@ -99,7 +104,7 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     _engine(verb)
     verb.add_argument(
         "--ranks",
-        type=_count,
+        type=types.count,
         help="with --engine ray: processes that train each network together, by Ray Train",
     )
     _fit_images(verb)
@@ -109,7 +114,7 @@ def _fit_images(verb: argparse.ArgumentParser) -> None:
     images = verb.add_argument_group("for a folder of images")
     images.add_argument("--size", help="tiny, small, paper-bsds300 or paper-cifar10")
     images.add_argument(
-        "--pnn", type=_widths, help="hidden layers of each channel's PNN, such as 16,16"
+        "--pnn", type=types.widths, help="hidden layers of each channel's PNN, such as 16,16"
     )
     images.add_argument(
         "--dequantize", choices=["uniform"], help="model the density of pixels with added noise"
@@ -146,7 +151,7 @@ def _predict(verb: argparse.ArgumentParser) -> None:
         help="to predict, may be repeated; by default those that the table lacks",
     )
     verb.add_argument(
-        "--levels", type=_levels, default=[0.05, 0.5, 0.95], help="quantiles, such as 0.1,0.9"
+        "--levels", type=types.levels, default=[0.05, 0.5, 0.95], help="quantiles, such as 0.1,0.9"
     )
     _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
@@ -156,7 +161,9 @@ def _outliers(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
     verb.add_argument("table")
     verb.add_argument("-o", "--output", default="-", help="by default CSV on standard output")
-    verb.add_argument("--top", type=_count, help="only so many rows, the most surprising first")
+    verb.add_argument(
+        "--top", type=types.count, help="only so many rows, the most surprising first"
+    )
     verb.add_argument("--per-column", action="store_true", help="write each entry's surprise, too")
     _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
@@ -164,13 +171,13 @@ def _outliers(verb: argparse.ArgumentParser) -> None:
 
 def _sample(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
-    verb.add_argument("-n", "--rows", type=_count, required=True)
+    verb.add_argument("-n", "--rows", type=types.count, required=True)
     verb.add_argument(
         "-o", "--output", default="-", help="file, or with a slash at its end a folder of Parquet"
     )
     verb.add_argument(
         "--partition-by",
-        type=_names,
+        type=types.names,
         default=[],
         help="columns that tell the folders inside that folder, such as year,month",
     )
@@ -189,7 +196,7 @@ def _engine(verb: argparse.ArgumentParser) -> None:
         help="where independent work runs: on the cores of this machine, or on a Ray cluster, that "
         "of RAY_ADDRESS or one of this machine",
     )
-    verb.add_argument("--workers", type=_count, help="pieces of such work at a time")
+    verb.add_argument("--workers", type=types.count, help="pieces of such work at a time")
 
 
 def _safe_csv(verb: argparse.ArgumentParser) -> None:
@@ -214,7 +221,7 @@ def _probability(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
     verb.add_argument("event", help="such as \"delay > 30 and carrier == 'UA'\"")
     _given(verb)
-    verb.add_argument("--particles", type=_count, help="more are more precise, and slower")
+    verb.add_argument("--particles", type=types.count, help="more are more precise, and slower")
     verb.add_argument("--seed", type=int, default=0)
 
 
@@ -225,7 +232,7 @@ def _impute(verb: argparse.ArgumentParser) -> None:
     how = verb.add_mutually_exclusive_group()
     how.add_argument(
         "--draws",
-        type=_count,
+        type=types.count,
         help="tables to draw, one below the other with their number in a column 'draw'",
     )
     how.add_argument(
@@ -253,7 +260,7 @@ def _report(verb: argparse.ArgumentParser) -> None:
         help="rows that the model did not learn from, by which it is judged",
     )
     verb.add_argument(
-        "--rows", type=_count, default=5000, help="rows of a longer table to look at; 5000"
+        "--rows", type=types.count, default=5000, help="rows of a longer table to look at; 5000"
     )
     verb.add_argument("--seed", type=int, default=0)
     verb.add_argument("--quiet", action="store_true", help="show no progress")
@@ -264,44 +271,3 @@ def _explore(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("table", nargs="?", help="rows, or a folder of images, to pick from")
     verb.add_argument("--port", type=int, default=0, help="by default one that is free")
     verb.add_argument("--no-browser", action="store_false", dest="browser", help="open no browser")
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a positive number, but is {text}")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be a positive integer, but is {text}")
-    return value
-
-
-def _widths(text: str) -> tuple[int, ...]:
-    return tuple(_count(part) for part in text.split(","))
-
-
-def _levels(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"must look like COLUMN=VALUE, but is {text!r}")
-    return name, value
-
-
-def _support(text: str) -> tuple[str, tuple[float, float]]:
-    name, ends = _pair(text)
-    low, colon, high = ends.partition(":")
-    if not colon:
-        raise argparse.ArgumentTypeError(f"must look like COLUMN=LOW:HIGH, but is {text!r}")
-    return name, (float(low or "-inf"), float(high or "inf"))
