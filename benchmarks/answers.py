@@ -11,7 +11,8 @@ trains a network for each seed, with roles by coins, or reads the one that was k
 mean of what they say on all test rows; training goes on from a checkpoint if it was stopped. With
 `--joint` it starts from these joint networks, one for each seed, whose minutes count besides.
 Networks may be trained one by one, in several processes, and then scored together. In both verbs
-each entry of a row that is scored is given or asked by the toss of a coin, with a fixed seed.
+each entry of a row that is scored is given or asked by the toss of a coin, with a fixed seed. For
+`power-half` gaps of columns that are combs are closed, as `NITSDensity` does, and counted.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from models.fitted import SCORED_AT_ONCE, Points, Values
 from models.ours import support
 from results import RESULTS, ROOT, Record, circumstances, write
 from role_draws import Coins, SomeCoins, coins, pairs
-from scores import nats, scaled
+from scores import nats, scaled, without_gaps
 from torch import Tensor
 
 import nits
@@ -124,28 +125,34 @@ def recipe(settings: dict[str, Any]) -> nits.Recipe:
     )
 
 
-def answered(model: Density, rows: Points) -> dict[str, Values]:
-    """Returns the log-densities of rows: of all columns, of a half given the rest, of pairs."""
+def answered(model: Density, rows: Points, slopes: Values) -> dict[str, Values]:
+    """Returns the log-densities of rows: of all columns, of a half given the rest, of pairs.
+
+    slopes: What each column that is asked adds for the units of the table.
+    """
+    more = torch.from_numpy(slopes)
     x, given, two = torch.from_numpy(np.array(rows)), coins(*rows.shape), pairs(*rows.shape)
     found: dict[str, list[Tensor]] = {}
     with torch.no_grad():
         for some in range(0, len(x), SCORED_AT_ONCE):
             here = slice(some, some + SCORED_AT_ONCE)
-            found.setdefault("joint", []).append(model.log_prob(x[here]))
+            found.setdefault("joint", []).append(model.log_prob(x[here]).double() + more.sum())
             if isinstance(model, nits.RandomRoles):
                 roles, none = model.roles, torch.zeros_like(given[here])
-                half = roles.log_prob(x[here], given[here], ~given[here])
-                found.setdefault("half", []).append(half)
-                found.setdefault("pair", []).append(roles.log_prob(x[here], none, two[here]))
-    return {name: torch.cat(parts).double().numpy() for name, parts in found.items()}
+                half = roles.log_prob(x[here], given[here], ~given[here]).double()
+                pair = roles.log_prob(x[here], none, two[here]).double()
+                found.setdefault("half", []).append(half + (~given[here]).double() @ more)
+                found.setdefault("pair", []).append(pair + two[here].double() @ more)
+    return {name: torch.cat(parts).numpy() for name, parts in found.items()}
 
 
-def figures(models: Sequence[Density], rows: Points) -> Record:
+def figures(models: Sequence[Density], rows: Points, slopes: Values | None = None) -> Record:
     """Returns the means of `answered` with two standard errors, over rows inside the support.
 
     What several models say is mixed in equal parts.
     """
-    each = [answered(model, rows) for model in models]
+    more = np.zeros(rows.shape[1]) if slopes is None else slopes
+    each = [answered(model, rows, more) for model in models]
     found = {}
     for question in each[0]:
         mixed = np.logaddexp.reduce([said[question] for said in each]) - math.log(len(each))
@@ -198,7 +205,7 @@ def trials(args: argparse.Namespace, folder: Path) -> None:
 
 def power_half(args: argparse.Namespace, folder: Path) -> None:
     """Trains on POWER for some minutes for each seed, and scores all test rows."""
-    split, _ = scaled(datasets.load("power"))
+    split, slopes = without_gaps(scaled(datasets.load("power"))[0])
     settings = {**SETTINGS["power"], "hidden": args.hidden, "dropout": args.dropout}
     starts = args.joint or [None] * len(args.seeds)
     name = f"answers-power-{args.minutes:g}m-seed"
@@ -216,8 +223,9 @@ def power_half(args: argparse.Namespace, folder: Path) -> None:
         "settings": settings,
         "networks": trained,
         "parameters": sum(p.numel() for model in models for p in model.parameters()),
-        "validation": figures(models, split.validation),
-        "test": figures(models, split.test),
+        "log_slopes": slopes.tolist(),
+        "validation": figures(models, split.validation, slopes),
+        "test": figures(models, split.test, slopes),
     }
     write(folder / "answers-power-half.json", record)
     print(record["test"])

@@ -11,6 +11,8 @@ from models.fitted import Points, Values
 from results import Record
 
 from nits.datasets import Split
+from nits.tables.evidence import combs
+from nits.tables.evidence.scales import Linear
 
 USUAL = (0.5, 2.0)
 """Deviations at which a data set is left as its protocol has it."""
@@ -31,6 +33,27 @@ def scaled(split: Split) -> tuple[Split, float]:
     )
     shift = -float(np.log(deviation).sum())
     return replace(split, train=train, validation=validation, test=test), shift
+
+
+def without_gaps(split: Split) -> tuple[Split, Values]:
+    """Returns the split with gaps between the teeth of combs closed, and each column's log-slope.
+
+    Combs are found in the training rows, as `NITSDensity` finds them; no value of the others may
+    lie in a gap.
+    """
+    parts = [np.array(part) for part in (split.train, split.validation, split.test)]
+    slopes = np.zeros(parts[0].shape[1])
+    for i in range(len(slopes)):
+        comb = combs.find(np.unique(parts[0][:, i].astype(np.float64)))
+        if comb is not None:
+            slopes[i] = -math.log(comb.share)
+            for part in parts:
+                x = part[:, i].astype(np.float64)
+                if not comb.combed(Linear(0.0, 1.0)).holds(x).all():
+                    raise ValueError(f"column {i} must have all values in teeth, but has others.")
+                part[:, i] = comb.closed(x)
+    train, validation, test = parts
+    return replace(split, train=train, validation=validation, test=test), slopes
 
 
 def nats(values: Values) -> Record:
