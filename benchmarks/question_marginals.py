@@ -62,7 +62,8 @@ def inside(model: Any, i: int, told: Any, rows: Numbers) -> NDArray[np.bool_]:
     if found is None:
         raise ValueError(f"{name} {told} must be possible, but is not.")
     parts = [(rows[:, i] > low) & (rows[:, i] <= high) for low, high in found.events[i].numbers]
-    return np.asarray(np.any(parts, axis=0))
+    met: NDArray[np.bool_] = np.any(parts, axis=0)
+    return met
 
 
 def answered(model: Any, pair: tuple[int, int], rows: Numbers, train: Any) -> Record:
