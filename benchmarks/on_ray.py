@@ -39,7 +39,7 @@ def cluster() -> Iterator[None]:
     from ray.cluster_utils import Cluster
 
     os.environ.setdefault("RAY_worker_niceness", "0")  # as the process that they are raced with
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    found: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     for _ in range(2):
         found.add_node(num_cpus=1)
     os.environ["RAY_ADDRESS"] = found.address
