@@ -24,14 +24,17 @@ import torch
 SHAPE, BATCH, SAMPLED = (3, 32, 32), 8, 16
 PROGRAMS = ("sampling", "training")
 WHAT = {
-    "sampling": f"{SAMPLED} images of 32 × 32 × 3, column by column",
+    "sampling": f"the first `rows` rows of {SAMPLED} images of 32 × 32 × 3, column by column",
     "training": f"batch {BATCH}: zero_grad, log_prob, backward, fused AdamW",
 }
 HERE = Path(__file__).resolve().parent.parent
 
 
-def programs() -> dict[str, Callable[[], object]]:
-    """Returns what is timed, with the `nits` that this process imports."""
+def programs(rows: int) -> dict[str, Callable[[], object]]:
+    """Returns what is timed, with the `nits` that this process imports.
+
+    rows: How many rows of pixels are drawn.
+    """
     from nits import NITS, kernels
     from nits.heads import Quantized
 
@@ -52,7 +55,7 @@ def programs() -> dict[str, Callable[[], object]]:
     def sampling() -> float:
         steps = model.steps(SAMPLED)
         generator, total = torch.Generator().manual_seed(0), 0.0
-        for _ in range(columns):
+        for _ in range(columns * rows // SHAPE[1]):
             drawn = steps.quantile(torch.rand(SAMPLED, generator=generator))
             steps.feed(drawn)
             total += float(drawn.sum())
@@ -61,9 +64,9 @@ def programs() -> dict[str, Callable[[], object]]:
     return {"sampling": sampling, "training": training}
 
 
-def serve() -> None:
+def serve(rows: int) -> None:
     """Runs the program whose name comes on each line of the input, and writes its seconds."""
-    known = programs()
+    known = programs(rows)
     for line in sys.stdin:
         start = time.process_time()
         found = known[line.strip()]()
@@ -73,10 +76,10 @@ def serve() -> None:
 class Checkout:
     """A process that runs programs with the code of one checkout."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rows: int) -> None:
         place = os.environ | {"PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--serve"],
+            [sys.executable, __file__, "--serve", "--rows", str(rows)],
             env=place,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -93,11 +96,11 @@ class Checkout:
         return float(seconds), found
 
 
-def compared(base: Path, names: list[str], rounds: int) -> dict[str, object]:
+def compared(base: Path, names: list[str], rounds: int, rows: int) -> dict[str, object]:
     """Returns the seconds of both checkouts and their ratio, for each program."""
     from timing import ratios, seconds
 
-    checkouts = {"base": Checkout(base), "here": Checkout(HERE)}
+    checkouts = {"base": Checkout(base, rows), "here": Checkout(HERE, rows)}
     found: dict[str, object] = {}
     for name in names:
         times: dict[str, list[float]] = {key: [] for key in checkouts}
@@ -123,10 +126,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("base", type=Path, nargs="?", help="folder of the other checkout")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
+    parser.add_argument("--rows", type=int, default=SHAPE[1], help="rows of pixels to draw")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.serve:
-        serve()
+        serve(args.rows)
         return 0
     if args.base is None or not (args.base / "src" / "nits").is_dir():
         print("error: base must be a checkout with src/nits in it.", file=sys.stderr)
@@ -135,8 +139,9 @@ def main(argv: list[str] | None = None) -> int:
 
     git = ["git", "rev-parse", "HEAD"]
     commit = subprocess.run(git, cwd=args.base, capture_output=True, text=True, check=True)
-    figures = compared(args.base, args.programs, args.rounds)
-    print(write_figures("trunk", {"base": commit.stdout.strip(), "rounds": args.rounds} | figures))
+    figures = compared(args.base, args.programs, args.rounds, args.rows)
+    about = {"base": commit.stdout.strip(), "rounds": args.rounds, "rows": args.rows}
+    print(write_figures("trunk", about | figures))
     return 0
 
 

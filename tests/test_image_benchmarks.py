@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import results
 import tables
+import trunk
 from PIL import Image
 
 from nits.datasets.images import Images
@@ -37,3 +38,10 @@ def test_a_run_leaves_a_whole_record_and_a_grid(
     grid = np.asarray(Image.open(tmp_path / "samples-fashion_mnist-nits-0.05m.png"))
     assert grid.shape == (2 * 8 + 2, 2 * 7 + 2)
     assert "| fashion_mnist | nits (4) | 0.05 |" in tables.image_table(tmp_path)
+
+
+def test_a_trunk_is_compared_with_a_checkout_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert trunk.main([str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "error: base must be a checkout with src/nits in it.\n"
