@@ -47,7 +47,7 @@ def cluster() -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-        found.shutdown()  # type: ignore[no-untyped-call]
+        found.shutdown()
 
 
 def members(rounds: int, rows: int, steps: int) -> Record:
