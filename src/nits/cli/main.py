@@ -14,14 +14,13 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import current_thread, main_thread
 
-from nits.cli import outputs, verbs
-from nits.printable import printable
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb; returns 2, with one line on stderr, if the user made a mistake or stopped it."""
-    args = verbs.parser().parse_args(argv)
     try:
+        from nits.cli import outputs, verbs  # so late, because an interrupt may come meanwhile
+
+        args = verbs.parser().parse_args(argv)
         with _terminable():
             outputs.refuse_inputs(args)
             command = import_module(f"nits.cli.commands.{args.verb}")
@@ -77,6 +76,8 @@ def _notice(message: Warning | str, *_: object, **__: object) -> None:
 def _one_line(error: BaseException | str) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"{error.name} is not installed; pip install 'nits[table,plot,report]'."
+    from nits.printable import printable
+
     return printable(" ".join(str(error).split())) or type(error).__name__
 
 
