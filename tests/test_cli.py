@@ -246,7 +246,7 @@ def test_standard_input(folder: Path, tmp_path: Path) -> None:
 def test_help_is_quick() -> None:
     """No torch, no pandas: half a second is promised; two are allowed here, for busy machines."""
     code = (
-        "import sys, nits.cli.main; nits.cli.verbs.parser(); "
+        "import sys, nits.cli.main, nits.cli.verbs; nits.cli.verbs.parser(); "
         "print('torch' in sys.modules or 'pandas' in sys.modules)"
     )
     started = time.monotonic()
