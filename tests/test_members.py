@@ -15,7 +15,7 @@ from mixed_table import mixed, small
 from nits import Mixture, NITSDensity
 from nits.model.density import Density
 from nits.tables import blurred_training, calibration, members, networks, stacking, tasks, told
-from nits.tables.defaults import FEW_STYLES
+from nits.tables.defaults import FEW_STYLES, MANY_STYLES, plan
 from nits.tables.stacking import Numbers
 from nits.training.likelihood import start_from_data
 from nits.training.progress import Reporter
@@ -406,3 +406,18 @@ def test_the_sorts_that_are_kept_learn_from_further_folds(
     np.testing.assert_allclose([m["weight"] for m in model.members_], 0.2)
     assert [s["weight"] for s in model.sorts_] == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     assert all(s["held_out"] is not None for s in model.sorts_)
+
+
+def test_networks_of_one_style_learn_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = plan(300, 2)._replace(members=3, styles=MANY_STYLES)
+    rounds = []
+
+    def run(every: list[tasks.Task], *_: Any) -> Any:
+        rounds.append([task.fold for task in every if task.recipe is not None])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(members, "_run", run)
+    monkeypatch.setattr(nits.NITSDensity, "_plan", lambda *_: one)
+    with pytest.raises(KeyboardInterrupt):
+        nits.NITSDensity(members=3).fit(np.random.default_rng(0).normal(size=(300, 2)))
+    assert rounds == [[0, 1, 2]]

@@ -126,6 +126,8 @@ class Course(NamedTuple):
         """Returns the course for a table's rows."""
         fraction, styles = estimator.validation_fraction, len(plan.styles[: plan.members])
         tried = 1 if len(rows) * fraction >= TOLD_BY else 2
+        if styles == 1:  # there is nothing to choose, so all learn side by side
+            tried = plan.members
         left = max(plan.members - tried * styles, 0)
         number = tried + math.ceil(left / styles) if left else math.ceil(plan.members / styles)
         parts: Sequence[tuple[torch.Tensor | Besides, torch.Tensor]]
