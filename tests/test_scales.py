@@ -13,7 +13,16 @@ from nits.tables.evidence.scales import Asinh, Combed, Linear, Log, Logit, Scale
 rng = np.random.default_rng(0)
 NORMAL = np.sort(rng.normal(size=500))
 COMB = Combed(Linear(3.0, 2.0), 0.3, 0.1, 0.4)
-TEETH = Combed(Log(-5.0, 1, 0.5, 2.0), -0.02, 0.25, 0.9)
+TEETH = Combed(Log(-5.0, 1, 0.5, 0.5), -0.02, 0.25, 0.9)
+
+
+def inside(comb: Combed) -> NDArray[np.float64]:
+    """Returns values well inside the teeth, where the slope is that of both sides."""
+    x = comb.back(NORMAL)
+    part = ((x - comb.origin) / comb.step) % 1 / comb.share
+    return np.asarray(x[(part > 0.05) & (part < 0.95)])
+
+
 SCALES: dict[str, tuple[Scale, NDArray[np.float64]]] = {
     "linear": (Linear(3.0, 2.0), NORMAL),
     "linear, tiny": (Linear(3e-300, 2e-300), 1e-300 * NORMAL),
@@ -26,8 +35,8 @@ SCALES: dict[str, tuple[Scale, NDArray[np.float64]]] = {
         Asinh(0.0, 1e-10, 1.0),
         np.concatenate([-(10.0 ** np.arange(308.0, -12, -8)), 10.0 ** np.arange(-12, 309.0, 8)]),
     ),
-    "combed": (COMB, COMB.back(NORMAL)),
-    "combed log": (TEETH, TEETH.back(NORMAL)),
+    "combed": (COMB, inside(COMB)),
+    "combed log": (TEETH, inside(TEETH)),
     "logit": (Logit(0.3, 2.0), 1 / (1 + np.exp(-5 * NORMAL))),
 }
 

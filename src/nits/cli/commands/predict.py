@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         files.written(args.output, safe=args.safe_csv) as writer,
         Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
     ):
-        for table in files.batches(args.table, arrow_types(model, given=True)):
+        for table in files.batches(args.table, arrow_types(model, given=supervised)):
             with files.named(args.table):
                 if supervised:
                     found = _predicted(model, table, levels)

@@ -79,7 +79,7 @@ def from_dict(record: dict[str, Any]) -> Tail:
 NO_TAIL = Tail(0.0, 1.0)
 
 FEWEST_OUTERMOST = 5
-"""Outermost values of a small table: fewer depend on single rows, more tell less of the end."""
+"""Outermost values of a small table."""
 
 UNLIKELY = -math.log(0.01)
 """−log of a probability that counts as none."""
@@ -96,7 +96,7 @@ def share(rows: int) -> float:
 def outermost(
     numbers: NDArray[np.float32], side: int, counts: NDArray[np.int64] | None = None
 ) -> tuple[float, float]:
-    """Returns the innermost of the outermost √n / 8 numbers, and the share that they are.
+    """Returns the innermost of the outermost half of √n numbers, and the share that they are.
 
     side: −1 for the least, 1 for the greatest. The median is never among them, and equal numbers
         are together, unless there is no other number.
@@ -106,7 +106,7 @@ def outermost(
     away = side * numbers[order]
     upto = np.arange(1, len(away) + 1) if counts is None else np.cumsum(counts[order])
     count = int(upto[-1])
-    wanted = min(max(FEWEST_OUTERMOST, math.ceil(math.sqrt(count) / 8)), max(count // 2, 1))
+    wanted = min(max(FEWEST_OUTERMOST, math.ceil(math.sqrt(count) / 2)), max(count // 2, 1))
     edge = away[np.searchsorted(upto, wanted)]
     if edge <= away[np.searchsorted(upto, count // 2, side="right")]:
         edge = away[0]
