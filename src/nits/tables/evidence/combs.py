@@ -81,6 +81,8 @@ def _comb(x: Numbers, step: float) -> Comb | None:
         origin, empty = _widest(x, step)
         k = np.floor((x - origin) / step)
         teeth, first, counts = np.unique(k, return_index=True, return_counts=True)
+        if len(teeth) < FEWEST_TEETH:
+            return None
         # The least of c values in a tooth lies about a c-th of it above where it begins.
         step, origin = (float(part) for part in np.polyfit(teeth, x[first], 1, w=counts))
         if not step > 0:
@@ -107,4 +109,5 @@ def _widest(x: Numbers, step: float) -> tuple[float, float]:
 
 def _single(x: Numbers) -> bool:
     """Whether values have the precision of float32."""
-    return bool((x.astype(np.float32) == x).all())
+    with np.errstate(over="ignore"):
+        return bool((x.astype(np.float32) == x).all())
