@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 import shutil
 import subprocess
 import tempfile
@@ -23,9 +22,8 @@ import torch
 
 from campaign.forked import at_once
 from campaign.steps import Failure
-from nits.kernels import native, openmp
+from nits.kernels import native
 from nits.kernels.native import library
-from nits.places import cache_root
 from nits.pnn.plain import parameters
 
 COMPILER = """#!/bin/sh
@@ -70,18 +68,18 @@ def machine() -> Machine:
     subprocess.run(
         [compiler, "-shared", "-fPIC", str(place / "foreign.c"), "-o", target], check=True
     )
-    built = at_once([_built])[0]
+    built = at_once([lambda: _built(place)])[0]
     (place / "whole.so").write_bytes(built)
     return Machine(place, built, Path(target).read_bytes())
 
 
-def _built() -> bytes:
-    """Returns the library that this machine's own compiler builds, or has built before."""
-    gomp = openmp.path()
-    if library.loaded() is None or gomp is None:
+def _built(place: Path) -> bytes:
+    """Returns the library that this machine's own compiler builds."""
+    os.environ["NITS_CACHE"] = str(place / "real")
+    library.loaded.cache_clear()
+    if library.loaded() is None:
         raise RuntimeError("the kernels cannot be built here")
-    compiler = shlex.split(os.environ.get("CXX", "")) or library._default_compiler()
-    (found,) = (cache_root() / "native").glob(f"kernels-{library._key(compiler, gomp)}-*.so")
+    (found,) = (place / "real" / "native").glob("*.so")
     return found.read_bytes()
 
 
