@@ -70,7 +70,8 @@ def _order(one: Tally, other: Tally) -> None:
         one.first, one.begun = other.first, other.begun
         one.numbered = one.numbered and other.numbered
         return
-    on = other.first == one.first + (other.begun - one.begun)
+    with np.errstate(over="ignore"):  # beyond 64 bits numbers begin anew, as in `Tally`
+        on = other.first == one.first + (other.begun - one.begun)
     one.numbered = one.numbered and other.numbered and bool(on)
 
 
