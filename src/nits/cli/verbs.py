@@ -58,6 +58,28 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--max-steps", type=types.count, help="by default it depends on the size of the data"
     )
+    _fit_columns(verb)
+    verb.add_argument("--validation-fraction", type=float, default=0.1)
+    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--quiet", action="store_true", help="show no progress")
+    verb.add_argument(
+        "--checkpoint",
+        help="folder, or file for images, that keeps the fit as it goes; if it has one that was "
+        "interrupted or killed, that goes on",
+    )
+    verb.add_argument(
+        "--resume", action="store_true", help="go on from --checkpoint, which must exist"
+    )
+    _engine(verb)
+    verb.add_argument(
+        "--ranks",
+        type=types.count,
+        help="with --engine ray: processes that train each network together, by Ray Train",
+    )
+    _fit_images(verb)
+
+
+def _fit_columns(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--context", type=types.names, default=[], help="columns to condition on, such as a,b"
     )
@@ -78,7 +100,7 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--outliers",
         action=argparse.BooleanOptionalAction,
-        help="learn to score outliers, too; by default with several members",
+        help="learn to score outliers, too; by default with several members and no context",
     )
     verb.add_argument("--kind", type=types.pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
@@ -90,24 +112,6 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--pool-below", type=int, default=0, help="pool categories in fewer rows than this"
     )
-    verb.add_argument("--validation-fraction", type=float, default=0.1)
-    verb.add_argument("--seed", type=int, default=0)
-    verb.add_argument("--quiet", action="store_true", help="show no progress")
-    verb.add_argument(
-        "--checkpoint",
-        help="folder, or file for images, that keeps the fit as it goes; if it has one that was "
-        "interrupted or killed, that goes on",
-    )
-    verb.add_argument(
-        "--resume", action="store_true", help="go on from --checkpoint, which must exist"
-    )
-    _engine(verb)
-    verb.add_argument(
-        "--ranks",
-        type=types.count,
-        help="with --engine ray: processes that train each network together, by Ray Train",
-    )
-    _fit_images(verb)
 
 
 def _fit_images(verb: argparse.ArgumentParser) -> None:
