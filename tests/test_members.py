@@ -311,19 +311,20 @@ def test_processes_are_started_if_there_is_work_for_them(monkeypatch: pytest.Mon
     rows = nits.Rows(torch.zeros(100, 2))
     index, recipe = torch.arange(0), Recipe()
     task = tasks.Task(nits.NITS.mlp(2), "networks", {}, 0, rows, index, index, recipe, 10, None, 0)
-    assert members._workers([task] * 4) == 1
+    assert members.workers([task] * 4) == 1
     long = task._replace(max_steps=10_000)
-    assert members._workers([long] * 4) == 3
-    assert members._workers([long] * 2) == 2
-    assert members._workers([task._replace(max_steps=None, max_minutes=1.0)] * 2) == 2
-    assert members._workers([task._replace(max_steps=None, max_minutes=0.01)] * 2) == 1
-    assert members._workers([long._replace(recipe=None)] * 4) == 1
+    assert members.workers([long] * 4) == 3
+    assert members.workers([long] * 2) == 2
+    assert members.workers([task._replace(max_steps=None, max_minutes=1.0)] * 2) == 2
+    assert members.workers([task._replace(max_steps=None, max_minutes=0.01)] * 2) == 1
+    assert members.workers([long._replace(recipe=None)] * 4) == 1
+    assert members.workers([task] * 4, later=60.0) == 3
 
 
 def test_members_one_after_another_share_the_minutes(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(members, "_workers", lambda tasks: 1)
+    monkeypatch.setattr(members, "workers", lambda tasks: 1)
     seen = watched(monkeypatch)
     small(members=2, max_steps=1, max_minutes=3.0, outliers=False).fit(table)
     assert [task.max_minutes for task, _ in seen if task.recipe] == [1.5, 1.5]

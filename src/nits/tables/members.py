@@ -153,7 +153,7 @@ def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
     if not tasks:
         return []
-    engine = estimator.engine or Local(_workers(tasks))
+    engine = estimator.engine or Local(workers(tasks))
     if (minutes := minutes_of(estimator, plan)) is not None:
         count = plan.members + companion.checked(estimator.answers)
         waves = math.ceil(count / engine.parallel())
@@ -269,16 +269,18 @@ def _history(done: Done) -> dict[str, Any]:
     return {**first, "others": others}
 
 
-def _workers(every: list[Task]) -> int:
+def workers(every: list[Task], later: float = 0.0) -> int:
     """Returns the number of processes to train in: 1, this one, if others cost more than they save.
 
     Results do not depend on it, unless the budget is in minutes.
+
+    later: Seconds of training that will follow, for which the processes wait.
     """
-    work = sum(_seconds(task) for task in every)
+    work = later + sum(seconds(task) for task in every)
     return min(available(), len(every)) if work >= WORTH_PROCESSES else 1
 
 
-def _seconds(task: Task) -> float:
+def seconds(task: Task) -> float:
     """Returns about how long training takes on one core."""
     if task.recipe is None:
         return 0.0

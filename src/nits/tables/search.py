@@ -188,7 +188,7 @@ class Search(NamedTuple):
 
     def _scores(self, tasks: list[Task]) -> NDArray[np.float64]:
         """Returns log-densities of the held-out rows in each trial, shape (trials, N)."""
-        engine = self.estimator.engine or Local(members._workers(tasks))
+        engine = self.estimator.engine or Local(members.workers(tasks, self._later()))
         results = engine.run(taught, tasks, progress=self.estimator.verbose, label="orders")
         found = []
         for result in results:
@@ -196,6 +196,11 @@ class Search(NamedTuple):
                 raise KeyboardInterrupt
             found.append(result.scores)
         return np.stack(found)
+
+    def _later(self) -> float:
+        """Returns about how long the members take of one core that are trained after the trials."""
+        task = self.course.network(0, 0, self.course.plan.styles[0])
+        return self.course.plan.members * members.seconds(task)
 
     def _task(self, order: list[int], steps: int, share: float) -> Task:
         """Returns a trial, which has a share of the minutes of all trials."""
