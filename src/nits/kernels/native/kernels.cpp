@@ -46,7 +46,8 @@ void write_gradient(Worker& worker, const Columns<T>& pnns, int64_t column, int6
                     int count, T* gradient) {
     const T A = pnns.A[column], B = pnns.B[column];
     T* to = gradient + offset + column * (pnns.weights - 1) * pnns.rows;
-    if (reinterpret_cast<uintptr_t>(gradient) % 64 == 0 && pnns.rows % Lanes<T>::count == 0) {
+    const bool aligned = reinterpret_cast<uintptr_t>(gradient) % register_bytes == 0;
+    if (aligned && pnns.rows % Lanes<T>::count == 0) {
         worker.gradient(A, B, [&](int row, const V<T>& v) { stream<T>(to + row * pnns.rows, v); });
     } else {
         worker.gradient(A, B,

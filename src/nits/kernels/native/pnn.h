@@ -122,18 +122,22 @@ class PNN {
         for (auto& term : log_q) term = term - total;
     }
 
-    // Follows x through the network. With `logs` slopes are logarithms, which cannot underflow.
+    // Follows x through the network. With `logs` slopes are logarithms, which cannot underflow, and
+    // the last layer has no shares f and f̄.
     template <bool logs>
     void trace(V<T> x) {
+        const size_t last = layers.size() - 1;
         const bool open_A = A_ == -infinity<T>, open_B = B_ == infinity<T>;
         x = absolute<T>(x) == infinity<T> ? V<T>{} : x;
         for (auto& unit : layers[0].units) {
             unit.z = unit.W * (x - unit.b);
             unit.lambda = open_A ? broadcast<T>(infinity<T>) : unit.W * (x - A_);
             unit.mu = open_B ? broadcast<T>(infinity<T>) : unit.W * (B_ - x);
-            set_shares<logs>(unit, unit.W, V<T>{});
+            set_shares<logs>(unit, unit.W, V<T>{}, !logs || last > 0);
         }
-        for (size_t k = 1; k < layers.size(); ++k) trace_layer<logs>(layers[k - 1], layers[k]);
+        for (size_t k = 1; k <= last; ++k) {
+            trace_layer<logs>(layers[k - 1], layers[k], !logs || k < last);
+        }
     }
 
     // log Σ e^terms.
@@ -215,7 +219,7 @@ class PNN {
 
     // λ_o = scale Σ W_oj ρ_j f_j, μ_o = scale Σ W_oj ρ_j f̄_j and z′_o = scale Σ W_oj ρ_j f′_j.
     template <bool logs>
-    void trace_layer(Layer<T>& below, Layer<T>& layer) {
+    void trace_layer(Layer<T>& below, Layer<T>& layer, bool shares) {
         V<T> top = set_outputs<logs>(below);
         const int count = int(layer.units.size()), inputs = layer.inputs;
         for (int o = 0; o < count; ++o) {
@@ -233,7 +237,7 @@ class PNN {
             // z from the nearer end of the support, where it is known best.
             unit.z = unit.mu < unit.lambda ? unit.z_B - unit.mu : unit.z_A + unit.lambda;
             unit.W_delta = W_delta;
-            set_shares<logs>(unit, unit.scale * W_delta, top);
+            set_shares<logs>(unit, unit.scale * W_delta, top, shares);
         }
     }
 
@@ -256,20 +260,19 @@ class PNN {
         return top;
     }
 
-    // Equation (9) through identity (7), and the slope f′, for which z′ = e^top dz.
+    // Equation (9) through identity (7), if `shares` are wanted, and the slope f′, for which
+    // z′ = e^top dz.
     template <bool logs>
-    static void set_shares(Unit<T>& u, V<T> dz, V<T> top) {
+    static void set_shares(Unit<T>& u, V<T> dz, V<T> top, bool shares) {
         u.at = Sigmoid<T>(u.z);
         u.log_fall = u.at_B.tail - u.at.tail - (u.z_B > T(0) ? positive<T>(-u.z) : u.mu);
         u.log_climb = u.at_A.tail - u.at.tail - (u.z_A < T(0) ? positive<T>(u.z) : u.lambda);
+        if constexpr (logs) u.slope = u.log_fall + u.log_climb + (log<T>(dz / u.kappa_D) + top);
+        if (!shares) return;
         V<T> fall = exp<T>(u.log_fall), climb = exp<T>(u.log_climb);
         u.f = fall * (kappa<T>(u.lambda) / u.kappa_D);
         u.f_bar = climb * (kappa<T>(u.mu) / u.kappa_D);
-        if constexpr (logs) {
-            u.slope = u.log_fall + u.log_climb + (log<T>(dz / u.kappa_D) + top);
-        } else {
-            u.slope = fall * climb * (dz / u.kappa_D);
-        }
+        if constexpr (!logs) u.slope = fall * climb * (dz / u.kappa_D);
     }
 };
 

@@ -1,4 +1,5 @@
-// Vectors of 64 bytes and their elementary functions, in operations that every CPU has.
+// Vectors as wide as the CPU's registers, and their elementary functions, in operations that every
+// CPU has. Of wider ones, compilers do comparisons and choices number by number.
 //
 // The functions are polynomials without branches, which a compiler turns into the widest
 // instructions of the machine. Errors are at most a few units in the last place; NaN stays NaN.
@@ -46,12 +47,21 @@ struct Bits<double> {
     static constexpr double straight = 1e-20, close = 1e-7;
 };
 
+#if defined(__AVX512F__)
+constexpr int register_bytes = 64;
+#elif defined(__AVX2__)
+constexpr int register_bytes = 32;
+#else
+constexpr int register_bytes = 16;
+#endif
+
 template <class T>
 struct Lanes {
-    static constexpr int count = 64 / sizeof(T);
-    typedef T V __attribute__((vector_size(64)));
-    typedef typename Bits<T>::Int I __attribute__((vector_size(64)));
-    typedef std::make_unsigned_t<typename Bits<T>::Int> U __attribute__((vector_size(64)));
+    static constexpr int count = register_bytes / sizeof(T);
+    typedef T V __attribute__((vector_size(register_bytes)));
+    typedef typename Bits<T>::Int I __attribute__((vector_size(register_bytes)));
+    typedef std::make_unsigned_t<typename Bits<T>::Int> U
+        __attribute__((vector_size(register_bytes)));
 };
 
 template <class T>
@@ -90,17 +100,12 @@ inline void store(T* to, const V<T>& v, int n) {
     }
 }
 
-// Writes a whole vector past the caches, since it is not read again soon; `to` must be a multiple
-// of 64 bytes.
+// Writes a whole vector, past the caches where it is a line of them, since it is not read again soon;
+// `to` must be a multiple of `register_bytes`.
 template <class T>
 inline void stream(T* to, const V<T>& v) {
 #if defined(__AVX512F__)
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), (__m512i)v);
-#elif defined(__AVX__)
-    __m256i halves[2];
-    std::memcpy(halves, &v, sizeof v);
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), halves[0]);
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + 1, halves[1]);
 #else
     std::memcpy(to, &v, sizeof v);
 #endif
