@@ -12,6 +12,12 @@ from torch import Tensor, nn
 from nits.weights import masks
 from nits.weights.masks import Block
 
+MOST_BLOCKS = 8
+"""Blocks that a matrix is cut into by default, if it is large."""
+
+BLOCK_WEIGHTS = 2**15
+"""Weights of a block on average, zeros and all, if it is not."""
+
 LEVELS = 2**16
 """Values that 16 random bits can take: the probability of dropping is a multiple of 1 / LEVELS."""
 
@@ -24,6 +30,9 @@ class BlockLinear(nn.Module):
 
     Masked weights start at zero and their gradient is zero, so they stay zero: the product needs no
     mask, and blocks in which all weights are masked are skipped.
+
+    count: Blocks of rows; more skip more zeros, in products too small to be fast. By default it
+        follows the size of W.
     """
 
     weight: nn.Parameter
@@ -35,12 +44,14 @@ class BlockLinear(nn.Module):
         self,
         row_ranks: Tensor,
         column_ranks: Tensor,
-        count: int,
+        count: int | None = None,
         *,
         gain: float = 1.0,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        entries = len(row_ranks) * len(column_ranks)
+        count = count or max(1, min(MOST_BLOCKS, entries // BLOCK_WEIGHTS))
         self.blocks = masks.blocks(row_ranks, column_ranks, count)
         self.register_buffer("row_ranks", row_ranks, persistent=False)
         self.register_buffer("column_ranks", column_ranks, persistent=False)

@@ -23,15 +23,14 @@ def last_layer(
     outputs: Sequence[int],
     ranks: Tensor,
     codes: int | None,
-    count: int,
     generator: torch.Generator | None,
 ) -> BlockLinear | CodedLinear:
     """Returns a last layer through codes, or a full one if there are none; see `CodedLinear`."""
     if codes is not None:
         checks.positive("codes", codes)
-        return CodedLinear(outputs, ranks, codes, count, generator)
+        return CodedLinear(outputs, ranks, codes, generator)
     written = masks.output_ranks(tuple(outputs))
-    return BlockLinear(written, ranks, count, gain=0.5, generator=generator)
+    return BlockLinear(written, ranks, gain=0.5, generator=generator)
 
 
 class CodedLinear(nn.Module):
@@ -40,7 +39,6 @@ class CodedLinear(nn.Module):
     outputs: Number of PNN weights of each column, P.
     ranks: Ranks of the hidden units, sorted.
     codes: Codes of each column.
-    count: Blocks that U is cut into; see `BlockLinear`.
     generator: What initial weights are drawn from.
     """
 
@@ -49,13 +47,12 @@ class CodedLinear(nn.Module):
         outputs: Sequence[int],
         ranks: Tensor,
         codes: int,
-        count: int,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.outputs, self.width = tuple(outputs), codes
         written = masks.output_ranks((codes,) * len(outputs))
-        self.codes = BlockLinear(written, ranks, count, generator=generator)
+        self.codes = BlockLinear(written, ranks, generator=generator)
         self.weight = nn.Parameter(torch.zeros(sum(outputs), codes))
         self.bias = nn.Parameter(torch.zeros(sum(outputs)))
         ends = [0, *accumulate(outputs)]

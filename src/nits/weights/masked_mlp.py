@@ -26,13 +26,6 @@ from nits.weights.coded_linear import CodedLinear, last_layer
 from nits.weights.mlp_stepper import MLPStepper
 from nits.weights.weight_model import WeightModel
 
-BLOCKS_OF_ROWS = 4
-"""Blocks that a triangular matrix is cut into: more would skip more zeros, in products too small to
-be fast."""
-
-BLOCKS_OF_OUTPUTS = 8
-"""The same for the last matrix, which has many more rows."""
-
 
 class MaskedMLP(WeightModel):
     """Residual blocks h ← h + W₂ a(W₁ a(h)), masked so that θ_i depends on x_1 … x_{i−1} only.
@@ -72,15 +65,15 @@ class MaskedMLP(WeightModel):
         self.dropout, self.activation = dropout, activations.checked(activation)
         self.ranks = ranks = masks.hidden_ranks(hidden, len(self.inputs), context=context > 0)
         read = masks.input_ranks(self.inputs)
-        self.first = BlockLinear(ranks, read, BLOCKS_OF_ROWS, generator=source)
+        self.first = BlockLinear(ranks, read, generator=source)
         self.context_weight = nn.Parameter(
             torch.empty(hidden, context).normal_(std=max(context, 1) ** -0.5, generator=source)
         )
         gains = [relu_gain(), relu_gain(0.5 / max(blocks, 1) ** 0.5)] * blocks
         self.inner = nn.ModuleList(
-            BlockLinear(ranks, ranks, BLOCKS_OF_ROWS, gain=gain, generator=source) for gain in gains
+            BlockLinear(ranks, ranks, gain=gain, generator=source) for gain in gains
         )
-        self.last = last_layer(self.outputs, ranks, codes, BLOCKS_OF_OUTPUTS, source)
+        self.last = last_layer(self.outputs, ranks, codes, source)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N)."""
