@@ -14,7 +14,16 @@ import nits
 from mixed_table import mixed, small
 from nits import Mixture, NITSDensity
 from nits.model.density import Density
-from nits.tables import blurred_training, calibration, members, networks, stacking, tasks, told
+from nits.tables import (
+    blurred_training,
+    calibration,
+    members,
+    networks,
+    sharing,
+    stacking,
+    tasks,
+    told,
+)
 from nits.tables.defaults import FEW_STYLES, MANY_STYLES, plan
 from nits.tables.stacking import Numbers
 from nits.training.likelihood import start_from_data
@@ -307,24 +316,26 @@ def test_rows_with_set_values_anywhere_are_those_of_the_mixture(sets: list[int])
 
 
 def test_processes_are_started_if_there_is_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "available", lambda: 3)
+    monkeypatch.setattr(sharing, "available", lambda: 3)
     rows = nits.Rows(torch.zeros(100, 2))
     index, recipe = torch.arange(0), Recipe()
     task = tasks.Task(nits.NITS.mlp(2), "networks", {}, 0, rows, index, index, recipe, 10, None, 0)
-    assert members.workers([task] * 4) == 1
+    assert sharing.workers([task] * 4) == 1
     long = task._replace(max_steps=10_000)
-    assert members.workers([long] * 4) == 3
-    assert members.workers([long] * 2) == 2
-    assert members.workers([task._replace(max_steps=None, max_minutes=1.0)] * 2) == 2
-    assert members.workers([task._replace(max_steps=None, max_minutes=0.01)] * 2) == 1
-    assert members.workers([long._replace(recipe=None)] * 4) == 1
-    assert members.workers([task] * 4, later=60.0) == 3
+    assert sharing.workers([long] * 9) == 3
+    assert sharing.workers([long] * 4) == 4  # in three, two cores would wait for the last one
+    assert sharing.workers([long] * 7) == 3
+    assert sharing.workers([long] * 2) == 2
+    assert sharing.workers([task._replace(max_steps=None, max_minutes=1.0)] * 2) == 2
+    assert sharing.workers([task._replace(max_steps=None, max_minutes=0.01)] * 2) == 1
+    assert sharing.workers([long._replace(recipe=None)] * 4) == 1
+    assert sharing.workers([task] * 3, later=60.0) == 3
 
 
 def test_members_one_after_another_share_the_minutes(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(members, "workers", lambda tasks: 1)
+    monkeypatch.setattr(sharing, "workers", lambda tasks: 1)
     seen = watched(monkeypatch)
     small(members=2, max_steps=1, max_minutes=3.0, outliers=False).fit(table)
     assert [task.max_minutes for task, _ in seen if task.recipe] == [1.5, 1.5]

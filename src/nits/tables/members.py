@@ -8,7 +8,6 @@ without a weight go out, and the others learn from further folds; weights are th
 
 from __future__ import annotations
 
-import math
 import warnings
 from functools import partial
 from pathlib import Path
@@ -18,14 +17,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nits.engines.local import Local, available
+from nits.engines.local import Local
 from nits.model.density import Density
 from nits.model.mixture import Mixture
 from nits.model.random_roles import RandomRoles
 from nits.model.roles import Roles
-from nits.tables import calibration, companion, exceedance, networks, resume
+from nits.tables import calibration, companion, exceedance, networks, resume, sharing
 from nits.tables.columns.numeric import Numeric
-from nits.tables.defaults import PNN_WEIGHT, STEP, Plan
+from nits.tables.defaults import Plan
 from nits.tables.extremes import Extremes, extremes
 from nits.tables.judging import Done, Judged, Units, judged
 from nits.tables.networks import Sketch
@@ -40,10 +39,6 @@ from nits.training.rows import Rows
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
-
-WORTH_PROCESSES = 10.0
-"""Seconds of training from which processes are started, which takes about 3 seconds."""
-
 
 INTERRUPTED = "interrupted"
 
@@ -153,11 +148,10 @@ def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
     if not tasks:
         return []
-    engine = estimator.engine or Local(workers(tasks))
+    engine = estimator.engine or Local(sharing.workers(tasks))
     if (minutes := minutes_of(estimator, plan)) is not None:
         count = plan.members + companion.checked(estimator.answers)
-        waves = math.ceil(count / engine.parallel())
-        tasks = [task._replace(max_minutes=minutes / waves) for task in tasks]
+        tasks = sharing.timed(tasks, minutes, count, engine.parallel())
     results = engine.run(taught, tasks, progress=estimator.verbose) if tasks else []
     pairs = zip(tasks, results, strict=True)
     return [(task, result) for task, result in pairs if result is not None]
@@ -267,24 +261,3 @@ def _history(done: Done) -> dict[str, Any]:
     """Returns the training history of the first network, and those of the others in it."""
     first, *others = (result.history for _, result in done if result.history is not None)
     return {**first, "others": others}
-
-
-def workers(every: list[Task], later: float = 0.0) -> int:
-    """Returns the number of processes to train in: 1, this one, if others cost more than they save.
-
-    Results do not depend on it, unless the budget is in minutes.
-
-    later: Seconds of training that will follow, for which the processes wait.
-    """
-    work = later + sum(seconds(task) for task in every)
-    return min(available(), len(every)) if work >= WORTH_PROCESSES else 1
-
-
-def seconds(task: Task) -> float:
-    """Returns about how long training takes on one core."""
-    if task.recipe is None:
-        return 0.0
-    minutes = math.inf if task.max_minutes is None else task.max_minutes
-    steps = math.inf if task.max_steps is None else task.max_steps
-    weights = min(task.recipe.batch_size, len(task.rows)) * task.density.weights_per_row
-    return min(60 * minutes, steps * (STEP + PNN_WEIGHT * weights))

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from nits.engines.local import Local, available
-from nits.tables import members, orders, told
+from nits.tables import orders, sharing, told
 from nits.tables.defaults import Plan
 from nits.tables.judging import Units
 from nits.tables.members import INTERRUPTED, taught
@@ -188,7 +188,7 @@ class Search(NamedTuple):
 
     def _scores(self, tasks: list[Task]) -> NDArray[np.float64]:
         """Returns log-densities of the held-out rows in each trial, shape (trials, N)."""
-        engine = self.estimator.engine or Local(members.workers(tasks, self._later()))
+        engine = self.estimator.engine or Local(sharing.workers(tasks, self._later()))
         results = engine.run(taught, tasks, progress=self.estimator.verbose, label="orders")
         found = []
         for result in results:
@@ -200,7 +200,7 @@ class Search(NamedTuple):
     def _later(self) -> float:
         """Returns about how long the members take of one core that are trained after the trials."""
         task = self.course.network(0, 0, self.course.plan.styles[0])
-        return self.course.plan.members * members.seconds(task)
+        return self.course.plan.members * sharing.seconds(task)
 
     def _task(self, order: list[int], steps: int, share: float) -> Task:
         """Returns a trial, which has a share of the minutes of all trials."""
