@@ -18,10 +18,11 @@ FEW = 1_000
 """Rows up to which networks go on learning for more epochs."""
 
 SOME = 20_000
-"""Rows from which schedule-free AdamW won the search; with fewer it overfits."""
+"""Rows from which networks need fewer epochs, and some of them larger PNNs."""
 
 MANY = 100_000
-"""Rows from which overfitting needs little prevention: more hats, less dropout, a higher rate."""
+"""Rows from which overfitting needs little prevention: more hats, less dropout, schedule-free AdamW
+at a higher rate."""
 
 CODES = ((64, None), (400, 32))
 """Pairs of a number of columns and the codes of each in tables of fewer: in wide ones 32 codes were
@@ -34,8 +35,9 @@ FEWEST_CODES = 8
 """Codes of each column of such tables."""
 
 
-MOST_STEPS = 40_000
-"""Steps of a network that is trained without a schedule."""
+MOST_STEPS, MOST_WITHOUT_END = 20_000, 40_000
+"""Steps of a network, and of one that is trained without a schedule, which costs nothing if a look at
+validation stops it before."""
 
 SECONDS = 900.0
 """About the time of one core for all members: some eight minutes of two."""
@@ -74,9 +76,11 @@ FEW_STYLES = (
 """Of tables with fewer rows than `SOME`: which is ahead differs from table to table."""
 
 SOME_STYLES = (
-    Style("guided networks", True, True, "relu", (32,), 0.3, 1e-5),
-    Style("networks", False, True, "relu", (32,), 0.3, 1e-5),
+    Style("guided networks", True, True, "silu", (32,), 0.2, 0.1),
+    Style("small guided networks", True, True, "silu", (8,), 0.1, 0.1),
+    Style("guided networks without hats", True, False, "silu", (8,), 0.1, 0.2),
 )
+"""Of tables with more, but fewer than `MANY`: a PNN of 32 units is ahead where values repeat."""
 
 MANY_STYLES = (Style("guided networks", True, True, "relu", (32,), 0.1, 1e-5),)
 
@@ -120,19 +124,19 @@ def plan(rows: int, columns: int, groups: int = 1, seconds: float | None = None)
     """
     hidden = next((width for limit, width in SIZES if rows <= limit), LARGEST)
     batch = 1024 if rows >= MANY else min(256, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
-    # A look at validation stops training before. Without a schedule, a longer budget costs nothing.
-    epochs = 200 if rows >= SOME else 120 if rows > FEW else 300
+    epochs = 200 if rows >= MANY else 80 if rows >= SOME else 120 if rows > FEW else 300
+    most = MOST_WITHOUT_END if rows >= MANY else MOST_STEPS
     whole = Plan(
-        members=2 if rows >= MANY else 4 if rows >= SOME else 12,
+        members=2 if rows >= MANY else 6 if rows >= SOME else 12,
         styles=MANY_STYLES if rows >= MANY else SOME_STYLES if rows >= SOME else FEW_STYLES,
         hidden=max(hidden, columns),
         blocks=2,
         codes=next((codes for limit, codes in CODES if columns < limit), FEWEST_CODES),
         knots=32 if rows >= MANY else 4 if columns >= WIDE else 8,
         batch_size=batch,
-        learning_rate=6e-3 if rows >= MANY else 2e-3 if rows >= SOME else 5e-3,
-        optimizer=ScheduleFree() if rows >= SOME else AdamW(),
-        steps=int(min(MOST_STEPS if rows >= SOME else 20_000, max(400, epochs * rows / batch))),
+        learning_rate=6e-3 if rows >= MANY else 4e-3 if rows >= SOME else 5e-3,
+        optimizer=ScheduleFree() if rows >= MANY else AdamW(),
+        steps=int(min(most, max(400, epochs * rows / batch))),
     )
     time = SECONDS if seconds is None else 2 * seconds
     return affordable(whole, time / seconds_per_step(whole, columns, groups))
