@@ -102,6 +102,11 @@ def _fit_columns(verb: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="learn to score outliers, too; by default with several members and no context",
     )
+    verb.add_argument(
+        "--trees",
+        action=argparse.BooleanOptionalAction,
+        help="have networks read guesses of trees; by default with several members and a context",
+    )
     verb.add_argument("--kind", type=types.pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
         "--support", type=types.support, action="append", default=[], metavar="COLUMN=LOW:HIGH"

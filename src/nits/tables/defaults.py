@@ -36,8 +36,8 @@ FEWEST_CODES = 8
 
 
 MOST_STEPS, MOST_WITHOUT_END = 20_000, 40_000
-"""Steps of a network, and of one that is trained without a schedule, which costs nothing if a look at
-validation stops it before."""
+"""Steps of a network, and of one that is trained without a schedule: a long budget costs nothing if
+a look at validation stops it before."""
 
 SECONDS = 900.0
 """About the time of one core for all members: some eight minutes of two."""

@@ -22,6 +22,7 @@ from nits.tables import (
     companion,
     contexts,
     defaults,
+    guessing,
     members,
     preparing,
     resume,
@@ -31,6 +32,7 @@ from nits.tables import (
 )
 from nits.tables.answers import Answers
 from nits.tables.frames import Frame
+from nits.tables.guessing import Guessed
 from nits.tables.idle import Idle
 from nits.tables.judging import Units
 from nits.tables.networks import Sketch
@@ -79,6 +81,8 @@ class NITSDensity(
         the model (docs/roles.md); it is the attribute `companion_`, None by default.
     outliers: Whether to train a network for `outlier_scores`, too (docs/prediction.md); by default
         where several members are trained, and no columns are given.
+    trees: Whether networks read guesses of boosted trees beside the columns that are given
+        (docs/prediction.md); by default where several members are trained.
     whiten: Whether to model the residuals of each column's linear regression on the columns before
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
@@ -94,7 +98,7 @@ class NITSDensity(
     schema_: Schema
     context_schema_: Schema
     idle_: Idle
-    context_reading_: Reading | None
+    context_reading_: Reading | Guessed | None
     columns_: list[str]
     names_: list[str]
 
@@ -113,6 +117,7 @@ class NITSDensity(
         pnn: tuple[int, ...] | None = None,
         answers: str | None = None,
         outliers: bool | None = None,
+        trees: bool | None = None,
         whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,
@@ -135,6 +140,7 @@ class NITSDensity(
         self.pnn = pnn
         self.answers = answers
         self.outliers = outliers
+        self.trees = trees
         self.whiten = whiten
         self.learning_rate = learning_rate
         self.max_minutes = max_minutes
@@ -171,6 +177,7 @@ class NITSDensity(
         numbers, units = self.schema_.numbers(frame)
         given = self._given(frame)
         preparing.read(self, given, plan.knots)
+        given = guessing.added(self, given, numbers, weight, plan, seed)
         self.orders_: list[list[int] | None] = [None]
         blur = blurred_training.prepared(self, frame, given, weight, plan)
         del frame  # copies of the table's columns: training needs the memory

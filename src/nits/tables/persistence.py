@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,16 @@ from nits.model.calibrated import Calibrated
 from nits.model.mixture import Mixture
 from nits.model.reading import Reading
 from nits.model.roles import Roles
-from nits.tables import networks, schema
+from nits.tables import guessing, networks, schema
 from nits.tables.blurred import OutlierNetwork
+from nits.tables.columns import Column
 from nits.tables.estimator import NITSDensity
+from nits.tables.guessing import Guessed
 from nits.tables.idle import Idle
 from nits.tables.preparing import READ_BY
 from nits.tables.schema import Schema
 from nits.tables.search import Trial
-from nits.weights.allowance import size
+from nits.weights.allowance import Allowance, size
 
 MEMBERS = 1000
 """The most that a file may have."""
@@ -44,6 +46,9 @@ def tensors(estimator: Any) -> dict[str, Tensor]:
     found = {f"model.{name}": t.contiguous() for name, t in estimator.model_.state_dict().items()}
     if estimator.context_reading_ is not None:
         found["context.knots"] = estimator.context_reading_.knots.contiguous()
+    if isinstance(estimator.context_reading_, Guessed):
+        state = estimator.context_reading_.trees.state_dict()
+        found |= {f"trees.{name}": t.contiguous() for name, t in state.items()}
     if estimator.companion_ is not None:
         state = estimator.companion_.state_dict()
         found |= {f"companion.{name}": t.contiguous() for name, t in state.items()}
@@ -73,6 +78,7 @@ def description(estimator: Any) -> dict[str, Any]:
             "members": [networks.described(*pair) for pair in pairs],
             "calibrated": isinstance(model, Calibrated),
         },
+        "trees": _trees(estimator.context_reading_),
         "companion": None if companion is None else companion.description(),
         "outliers": None if estimator.outliers_ is None else estimator.outliers_.description(),
         "sorts": estimator.sorts_,
@@ -81,6 +87,10 @@ def description(estimator: Any) -> dict[str, Any]:
         "held_out": estimator.held_out_,
         "held_out_error": estimator.held_out_error_,
     }
+
+
+def _trees(reading: Reading | Guessed | None) -> dict[str, int] | None:
+    return reading.trees.description() if isinstance(reading, Guessed) else None
 
 
 def _by_name(estimator: Any) -> dict[str, Any]:
@@ -133,7 +143,7 @@ def restored(tensors: dict[str, Tensor], about: dict[str, Any]) -> NITSDensity:
     estimator.held_out_ = about["held_out"]
     estimator.held_out_error_ = about.get("held_out_error")
     restore_features(estimator, about["features"])
-    _restore_model(estimator, tensors, about["model"])
+    _restore_model(estimator, tensors, about["model"], about.get("trees"))
     estimator.companion_ = _companion(_under("companion.", tensors), about.get("companion"))
     estimator.outliers_ = _outliers(
         _under("outliers.", tensors), about.get("outliers"), estimator.schema_
@@ -167,17 +177,16 @@ def _refuse_malformed(estimator: Any) -> None:
         raise ValueError("the names of its columns are not those of its schema")
 
 
-def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, Any]) -> None:
+def _restore_model(
+    estimator: Any, tensors: dict[str, Tensor], shape: dict[str, Any], trees: dict[str, Any] | None
+) -> None:
     allowance = storage.allowance(tensors)
     columns = estimator.context_schema_.columns
     same = isinstance(shape["knots"], int)  # before version 0.3
     knots = [shape["knots"]] * len(columns) if same else shape["knots"]
     for count in knots:
         size(count, "knots", allowance.numbers)
-    read = [column.head(READ_BY, count) for column, count in zip(columns, knots, strict=True)]
-    estimator.context_reading_ = Reading(read) if read else None
-    if estimator.context_reading_ is not None and "context.knots" in tensors:
-        estimator.context_reading_.knots.copy_(tensors["context.knots"])
+    estimator.context_reading_ = _reading(columns, knots, tensors, trees, allowance)
     estimator.orders_ = [list(checks.order(shape["order"], len(estimator.schema_.columns)))]
     sketch = estimator.sketch_
     members = _alike(shape, sketch.context) if same else shape["members"]
@@ -189,6 +198,30 @@ def _restore_model(estimator: Any, tensors: dict[str, Tensor], shape: dict[str, 
     estimator.model_ = Calibrated(density) if shape.get("calibrated") else density
     storage.fill(estimator.model_, _under("model.", tensors))
     estimator.model_.eval()
+
+
+def _reading(
+    columns: Sequence[Column],
+    knots: Sequence[int],
+    tensors: dict[str, Tensor],
+    trees: dict[str, Any] | None,
+    allowance: Allowance,
+) -> Reading | Guessed | None:
+    """Returns what networks read of the columns that are given, if there are any."""
+    own = [] if trees is None else list(knots[len(columns) :])
+    pairs = zip(columns, knots[: len(knots) - len(own)], strict=True)
+    found = Reading([column.head(READ_BY, count) for column, count in pairs]) if columns else None
+    if found is None or "context.knots" not in tensors:
+        return found
+    parts = tensors["context.knots"].split([sum(knots) - sum(own), sum(own)])
+    found.knots.copy_(parts[0])
+    if trees is None:
+        return found
+    guessed = guessing.rebuilt(found, trees, own, allowance)
+    guessed.guesses.knots.copy_(parts[1])
+    storage.fill(guessed.trees, _under("trees.", tensors))
+    guessed.trees.refuse_malformed(len(guessed.straight))
+    return guessed
 
 
 def _companion(tensors: dict[str, Tensor], about: dict[str, Any] | None) -> Roles | None:

@@ -116,6 +116,7 @@ def _estimator(args: argparse.Namespace, columns: list[str]) -> NITSDensity:
         members=args.members,
         answers=args.answers,
         outliers=args.outliers,
+        trees=args.trees,
         whiten=args.whiten,
         max_minutes=args.max_minutes,
         max_steps=args.max_steps,

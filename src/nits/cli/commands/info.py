@@ -9,6 +9,7 @@ from nits.cli.models import load
 from nits.images.estimator import NITSImages
 from nits.printable import printable
 from nits.tables import told
+from nits.tables.guessing import Guessed
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,6 +35,9 @@ def run(args: argparse.Namespace) -> int:
         print("members, by weight:", *told.sorts(model.sorts_), sep="\n")
     for line in told.curves(model.model_, model.schema_.names):
         print(line)
+    if isinstance(model.context_reading_, Guessed):
+        count = len(model.context_reading_.trees.roots)
+        print(f"trees: {count:,}, whose guesses the networks read beside what is given")
     if model.companion_ is not None:
         weights = sum(p.numel() for p in model.companion_.parameters())
         print(f"companion: {weights:,} weights, for questions with any columns given")
