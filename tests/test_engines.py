@@ -24,7 +24,7 @@ from nits.engines import local, packing, pool, shared
 from nits.engines.board import RUNNING, Board, Line, Notices, add_notice
 from nits.engines.local import NO_PROCESSES, Local, available
 from nits.model.density import Density
-from nits.tables import members
+from nits.tables import members, sharing
 from nits.training.progress import INTERRUPTED, Reporter, Silent
 from registry import MODELS
 
@@ -107,8 +107,8 @@ def test_members_of_a_table_are_the_same_side_by_side(monkeypatch: pytest.Monkey
         return Local(workers)
 
     monkeypatch.setattr(members, "Local", engine)
-    monkeypatch.setattr(members, "available", lambda: 2)
-    monkeypatch.setattr(members, "WORTH_PROCESSES", 0.0)
+    monkeypatch.setattr(sharing, "available", lambda: 2)
+    monkeypatch.setattr(sharing, "WORTH_PROCESSES", 0.0)
     other = small(members=2, max_steps=4).fit(table)
     assert begun == [2]
     assert np.array_equal(one.score_samples(table), other.score_samples(table))

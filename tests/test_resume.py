@@ -186,11 +186,11 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from mixed_table import mixed, small
-from nits.tables import judging, members, resume
+from nits.tables import judging, members, resume, sharing
 from nits.tables.defaults import FEW_STYLES
 
 resume.MINUTES = 0.001
-members.WORTH_PROCESSES = float(sys.argv[4])
+sharing.WORTH_PROCESSES = float(sys.argv[4])
 options = {"members": 7, "max_steps": 60, "hidden": 16}
 table = mixed(300)[["size", "count", "city"]]
 small(**options, checkpoint=sys.argv[1]).fit(table).save(sys.argv[3])

@@ -10,6 +10,7 @@ import torch
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 import nits
+from nits.cli.main import main
 from nits.tables import trees
 from nits.tables.guessing import Guessed
 from nits.tables.trees import Trees
@@ -113,10 +114,20 @@ def test_trees_help_where_a_target_has_steps() -> None:
     assert with_trees > without + 0.08
 
 
-def test_a_lone_network_has_no_trees_unless_they_are_wanted() -> None:
-    model = nits.NITSDensity(context=["a"], max_steps=2).fit(stairs(60)[["a", "y"]])
+def test_there_are_trees_only_if_they_are_wanted_and_something_is_given() -> None:
+    table = stairs(60)[["a", "y"]]
+    model = nits.NITSDensity(context=["a"], members=2, max_steps=2).fit(table)
     assert not isinstance(model.context_reading_, Guessed)
-    mixture = nits.NITSDensity(context=["a"], members=2, max_steps=2).fit(stairs(60)[["a", "y"]])
-    assert isinstance(mixture.context_reading_, Guessed)
-    joint = nits.NITSDensity(trees=True, max_steps=2, outliers=False).fit(stairs(60)[["a", "y"]])
+    joint = nits.NITSDensity(trees=True, max_steps=2, outliers=False).fit(table)
     assert joint.context_reading_ is None
+    few = nits.NITSDensity(context=["a"], trees=True, max_steps=2).fit(table[:40])
+    assert not isinstance(few.context_reading_, Guessed)
+
+
+def test_the_command_line_grows_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stairs(80).to_csv(tmp_path / "t.csv", index=False)
+    model = str(tmp_path / "m.nits")
+    given = ["--context", "a,b,c,d", "--trees", "--max-steps", "2", "--quiet"]
+    assert main(["fit", str(tmp_path / "t.csv"), "-o", model, *given]) == 0
+    assert main(["info", model]) == 0
+    assert "trees: " in capsys.readouterr().out

@@ -104,8 +104,8 @@ def _fit_columns(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument(
         "--trees",
-        action=argparse.BooleanOptionalAction,
-        help="have networks read guesses of trees; by default with several members and a context",
+        action="store_true",
+        help="have networks read guesses of boosted trees, too; for a model with a context",
     )
     verb.add_argument("--kind", type=types.pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(

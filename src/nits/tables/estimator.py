@@ -81,8 +81,8 @@ class NITSDensity(
         the model (docs/roles.md); it is the attribute `companion_`, None by default.
     outliers: Whether to train a network for `outlier_scores`, too (docs/prediction.md); by default
         where several members are trained, and no columns are given.
-    trees: Whether networks read guesses of boosted trees beside the columns that are given
-        (docs/prediction.md); by default where several members are trained.
+    trees: Whether networks read guesses of boosted trees, too, beside the columns that are given
+        (docs/prediction.md).
     whiten: Whether to model the residuals of each column's linear regression on the columns before
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
@@ -117,7 +117,7 @@ class NITSDensity(
         pnn: tuple[int, ...] | None = None,
         answers: str | None = None,
         outliers: bool | None = None,
-        trees: bool | None = None,
+        trees: bool = False,
         whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,
@@ -177,7 +177,7 @@ class NITSDensity(
         numbers, units = self.schema_.numbers(frame)
         given = self._given(frame)
         preparing.read(self, given, plan.knots)
-        given = guessing.added(self, given, numbers, weight, plan, seed)
+        given = guessing.added(self, given, numbers, weight, plan.knots, seed)
         self.orders_: list[list[int] | None] = [None]
         blur = blurred_training.prepared(self, frame, given, weight, plan)
         del frame  # copies of the table's columns: training needs the memory

@@ -22,7 +22,6 @@ from nits.model.reading import Reading
 from nits.tables import networks, trees
 from nits.tables.columns import Column
 from nits.tables.columns.numeric import Numeric
-from nits.tables.defaults import Plan
 from nits.tables.preparing import READ_BY
 from nits.tables.trees import Numbers, Trees
 from nits.weights.allowance import Allowance, size
@@ -32,12 +31,6 @@ if TYPE_CHECKING:
 
 CLASSES = 8
 """The most categories of a column that is guessed: of each, whether it is that."""
-
-MOST_FEATURES, MOST_ROWS, MOST_GUESSES = 500, 100_000, 8
-"""What trees are grown for by default: more would take longer than the networks."""
-
-LEAST_MINUTES = 1.0
-"""Of a budget, for trees to be grown by default."""
 
 LEAST_KNOWN = 50
 """Values of a column that is guessed."""
@@ -82,23 +75,23 @@ def added(
     given: Tensor,
     numbers: Numbers,
     weight: Numbers | None,
-    plan: Plan,
+    knots: int,
     seed: int,
 ) -> Tensor:
     """Has networks read guesses, if they are wanted, and returns the context of training rows.
 
     numbers: Of the modelled columns.
+    knots: Hats of each guess.
     """
     reading = estimator.context_reading_
-    if not isinstance(reading, Reading) or estimator.trees is False:
+    if not isinstance(reading, Reading) or not estimator.trees:
         return given
     wanted = [_standard(target) for target in _targets(estimator.schema_.columns, numbers)]
-    pays = estimator.trees or _pays(estimator, reading, plan, (len(given), len(wanted)))
-    if not wanted or not pays:
+    if not wanted:
         return given
     features = reading.of_rows(given)[:, networks.no_hats(reading.heads)]
     grown, guesses = trees.grown(features.double().numpy(), np.stack(wanted, 1), weight, seed)
-    found = read(len(wanted), plan.knots)
+    found = read(len(wanted), knots)
     found.start_at(torch.from_numpy(guesses).t())
     estimator.context_reading_ = Guessed(reading, grown, found)
     return torch.cat([given, torch.from_numpy(guesses).to(given)], 1)
@@ -119,13 +112,6 @@ def rebuilt(
     if len(heads) != sizes["outputs"]:
         raise ValueError("it has not as many guesses as trees for them")
     return Guessed(columns, Trees(**sizes), Reading(heads))
-
-
-def _pays(estimator: NITSDensity, reading: Reading, plan: Plan, shape: tuple[int, int]) -> bool:
-    """Returns whether trees are grown by default, for so many rows and guesses."""
-    features, minutes = len(networks.no_hats(reading.heads)), estimator.max_minutes
-    small = shape[0] <= MOST_ROWS and shape[1] <= MOST_GUESSES and features <= MOST_FEATURES
-    return plan.members > 1 and small and (minutes is None or minutes >= LEAST_MINUTES)
 
 
 def _standard(target: Numbers) -> Numbers:
