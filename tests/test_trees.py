@@ -107,7 +107,7 @@ def test_a_model_with_trees_is_saved_and_asked_as_any_other(tmp_path: Path) -> N
 
 def test_trees_help_where_a_target_has_steps() -> None:
     table, new = stairs(1500).drop(columns="k"), stairs(600, 1).drop(columns="k")
-    same = {"context": ["a", "b", "c", "d"], "max_steps": 150, "random_state": 0}
+    same: dict[str, Any] = {"context": ["a", "b", "c", "d"], "max_steps": 150, "random_state": 0}
     without, with_trees = (
         nits.NITSDensity(trees=trees, **same).fit(table).score(new) for trees in (False, True)
     )
@@ -122,6 +122,14 @@ def test_there_are_trees_only_if_they_are_wanted_and_something_is_given() -> Non
     assert joint.context_reading_ is None
     few = nits.NITSDensity(context=["a"], trees=True, max_steps=2).fit(table[:40])
     assert not isinstance(few.context_reading_, Guessed)
+
+
+def test_a_regressor_grows_trees() -> None:
+    table = stairs(80)
+    model = nits.NITSRegressor(trees=True, max_steps=2, random_state=0)
+    model.fit(table[["a", "b", "d"]], table["y"])
+    assert isinstance(model.density_.context_reading_, Guessed)
+    assert model.predict(table[["a", "b", "d"]]).shape == (80,)
 
 
 def test_the_command_line_grows_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,11 +40,12 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
     density_: NITSDensity
     targets_: list[str]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - an estimator's parameters are its interface
         self,
         *,
         kinds: Mapping[str | int, str] | str | None = None,
         members: int | None = None,
+        trees: bool = False,
         max_minutes: float | None = None,
         max_steps: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -52,6 +53,7 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.kinds = kinds
         self.members = members
+        self.trees = trees
         self.max_minutes = max_minutes
         self.max_steps = max_steps
         self.random_state = random_state
@@ -83,6 +85,7 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
             max_minutes=self.max_minutes,
             max_steps=self.max_steps,
             outliers=False,
+            trees=self.trees,
             random_state=self.random_state,
             verbose=self.verbose,
         ).fit(Frame({**x.columns, **y.columns}, "numpy"), sample_weight=sample_weight)
