@@ -118,10 +118,16 @@ def test_there_are_trees_only_if_they_are_wanted_and_something_is_given() -> Non
     table = stairs(60)[["a", "y"]]
     model = nits.NITSDensity(context=["a"], members=2, max_steps=2).fit(table)
     assert not isinstance(model.context_reading_, Guessed)
-    joint = nits.NITSDensity(trees=True, max_steps=2, outliers=False).fit(table)
-    assert joint.context_reading_ is None
     few = nits.NITSDensity(context=["a"], trees=True, max_steps=2).fit(table[:40])
     assert not isinstance(few.context_reading_, Guessed)
+
+
+def test_trees_without_a_context_or_beyond_memory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no context is named; name a context"):
+        nits.NITSDensity(trees=True).fit(stairs(60))
+    stairs(60).to_parquet(tmp_path / "part.parquet")
+    with pytest.raises(ValueError, match="read in pieces; leave trees out"):
+        nits.NITSDensity(trees=True, context=["b"]).fit(tmp_path)
 
 
 def test_a_regressor_grows_trees() -> None:

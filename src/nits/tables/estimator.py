@@ -162,6 +162,7 @@ class NITSDensity(
         companion.checked(self.answers)
         if y is not None:
             told_of("y is not modelled and has no influence here; make it a column of X.")
+        guessing.refuse_without_context(self, in_memory=not is_source(X))
         if is_source(X):
             from nits.tables.stream import fitting
 

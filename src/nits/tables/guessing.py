@@ -70,6 +70,16 @@ class Guessed(nn.Module):
         return torch.cat([features, self.guesses.of_rows(guesses)], 1)
 
 
+def refuse_without_context(estimator: NITSDensity, *, in_memory: bool) -> None:
+    """Refuses trees where nothing is given that they could read, and beyond memory."""
+    if estimator.trees and not (estimator.context and in_memory):
+        raise ValueError(
+            "trees need columns that are given, in a table that fits into memory, but "
+            f"{'the table is read in pieces' if estimator.context else 'no context is named'}; "
+            f"{'leave trees out' if estimator.context else 'name a context'}."
+        )
+
+
 def added(
     estimator: NITSDensity,
     given: Tensor,
