@@ -22,9 +22,10 @@ from timing import alternately, ratios, seconds
 
 import nits
 from nits.engines.local import Local
+from nits.tables import sharing
 from nits.tables.defaults import Plan, Style, plan
-from nits.tables.members import taught
 from nits.tables.tasks import Task, folds
+from nits.tables.teaching import taught, taught_together
 from nits.training.recipe import Recipe
 from nits.weights import activations
 
@@ -82,8 +83,8 @@ def network(columns: int, sizes: Plan, style: Style, seed: int) -> nits.NITS:
 
 
 def together(workers: int, *sizes: int) -> None:
-    """Trains the members in so many processes, one thread each."""
-    Local(workers).run(taught, tasks(*sizes))
+    """Trains the members in so many processes, one thread each, as the estimator does."""
+    Local(workers).run(taught_together, sharing.teams(tasks(*sizes), workers))
 
 
 def alone(*sizes: int) -> None:

@@ -31,8 +31,8 @@ from suite_densities import held_out
 import nits
 from nits.model.blocks import groups
 from nits.tables import orders, search
-from nits.tables.members import taught
 from nits.tables.search import Search, Trial
+from nits.tables.teaching import taught
 from nits.training.progress import Silent
 from nits.training.rows import Rows
 

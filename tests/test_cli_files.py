@@ -163,14 +163,14 @@ def test_a_fit_goes_on_from_its_checkpoint(
 
 def _terminated(patch: pytest.MonkeyPatch, after: int) -> None:
     """Sends SIGTERM in the middle of a step."""
-    average = Loop._average
+    counts = Loop.counts
 
-    def stepped(self: Loop) -> None:
-        if self.step == after:
+    def stepped(self: Loop, value: float, norm: float) -> bool:
+        if self.step + 1 == after:
             os.kill(os.getpid(), signal.SIGTERM)
-        average(self)
+        return counts(self, value, norm)
 
-    patch.setattr(Loop, "_average", stepped)
+    patch.setattr(Loop, "counts", stepped)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="posix signals")

@@ -15,7 +15,6 @@ from mixed_table import mixed, small
 from nits import Mixture, NITSDensity
 from nits.model.density import Density
 from nits.tables import (
-    blurred_training,
     calibration,
     members,
     networks,
@@ -46,15 +45,15 @@ class Trained(NamedTuple):
 def watched(patch: pytest.MonkeyPatch) -> list[tuple[tasks.Task, Density]]:
     """Returns a list that what is taught from now on, in this process, is added to."""
     seen: list[tuple[tasks.Task, Density]] = []
-    taught = members.taught
+    taught = members.taught_together
 
-    def watching(task: tasks.Task, reporter: Reporter) -> tasks.Learned:
-        found = taught(task, reporter)
-        if task.sort != blurred_training.SORT:  # no member
-            seen.append((task, found.density))
+    def watching(team: sharing.Team, reporter: Reporter) -> list[tasks.Learned]:
+        found = taught(team, reporter)
+        seen.extend((task, one.density) for task, one in zip(team, found, strict=True))
+        seen.sort(key=lambda pair: (pair[0].recipe is None, pair[0].seed))
         return found
 
-    patch.setattr(members, "taught", watching)
+    patch.setattr(members, "taught_together", watching)
     return seen
 
 
@@ -320,38 +319,71 @@ def test_processes_are_started_if_there_is_work_for_them(monkeypatch: pytest.Mon
     rows = nits.Rows(torch.zeros(100, 2))
     index, recipe = torch.arange(0), Recipe()
     task = tasks.Task(nits.NITS.mlp(2), "networks", {}, 0, rows, index, index, recipe, 10, None, 0)
-    assert sharing.workers([task] * 4) == 1
+    assert sharing.workers([(task,)] * 4) == 1
     long = task._replace(max_steps=10_000)
-    assert sharing.workers([long] * 9) == 3
-    assert sharing.workers([long] * 4) == 4  # in three, two cores would wait for the last one
-    assert sharing.workers([long] * 7) == 3
-    assert sharing.workers([long] * 2) == 2
-    assert sharing.workers([task._replace(max_steps=None, max_minutes=1.0)] * 2) == 2
-    assert sharing.workers([task._replace(max_steps=None, max_minutes=0.01)] * 2) == 1
-    assert sharing.workers([long._replace(recipe=None)] * 4) == 1
-    assert sharing.workers([task] * 3, later=60.0) == 3
+    assert sharing.workers([(long,)] * 9) == 3
+    assert sharing.workers([(long,)] * 4) == 4  # in three, two cores would wait for the last one
+    assert sharing.workers([(long,)] * 7) == 3
+    assert sharing.workers([(long,)] * 2) == 2
+    assert sharing.workers([(task._replace(max_steps=None, max_minutes=1.0),)] * 2) == 2
+    assert sharing.workers([(task._replace(max_steps=None, max_minutes=0.01),)] * 2) == 1
+    assert sharing.workers([(long._replace(recipe=None),)] * 4) == 1
+    assert sharing.workers([(task,)] * 3, later=60.0) == 3
 
 
 def test_members_one_after_another_share_the_minutes(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "workers", lambda tasks: 1)
+    monkeypatch.setattr(sharing, "workers", lambda teams: 1)
+    monkeypatch.setattr(sharing, "AT_ONCE", 1)
     seen = watched(monkeypatch)
     small(members=2, max_steps=1, max_minutes=3.0, outliers=False).fit(table)
     assert [task.max_minutes for task, _ in seen if task.recipe] == [1.5, 1.5]
 
 
-def interrupted_at(patch: pytest.MonkeyPatch, begun: int) -> None:
-    """Has an interrupt come when so many members have been taught."""
-    left, taught = [begun], members.taught
+def test_members_that_learn_together_have_all_of_the_minutes(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "cores", lambda *_: 1)
+    seen = watched(monkeypatch)
+    small(members=2, max_steps=1, max_minutes=3.0, outliers=False).fit(table)
+    assert [task.max_minutes for task, _ in seen if task.recipe] == [3.0, 3.0]
 
-    def until(task: tasks.Task, reporter: Reporter) -> tasks.Learned:
+
+def test_teams_are_as_many_as_run_at_a_time() -> None:
+    rows, index = nits.Rows(torch.zeros(100, 2)), torch.arange(5)
+    other, recipe = torch.arange(4), Recipe(batch_size=32)
+    nets = [nits.NITS.mlp(2, hidden=8, blocks=1) for _ in range(6)]
+    same = [tasks.Task(n, "", {}, 0, rows, index, index, recipe, 9, None, 0) for n in nets]
+    assert [len(team) for team in sharing.teams(same, 1)] == [6]
+    assert [len(team) for team in sharing.teams(same, 2)] == [3, 3]
+    assert [len(team) for team in sharing.teams(same, 4)] == [2, 2, 1, 1]
+    assert [len(team) for team in sharing.teams(same, 9)] == [1] * 6
+    wider = nits.NITS.mlp(2, hidden=9, blocks=1)
+    for change in (
+        {"held_out": other},
+        {"density": wider},
+        {"recipe": Recipe()},
+        {"max_steps": 8},
+    ):
+        odd = [*same[:2], same[2]._replace(**change)]
+        assert [len(team) for team in sharing.teams(odd, 1)] == [2, 1]
+    simple = [task._replace(recipe=None) for task in same]
+    assert [len(team) for team in sharing.teams(simple, 1)] == [1] * 6
+
+
+def interrupted_at(patch: pytest.MonkeyPatch, begun: int) -> None:
+    """Has an interrupt come when so many members, one by one, have been taught."""
+    patch.setattr(sharing, "AT_ONCE", 1)
+    left, taught = [begun], members.taught_together
+
+    def until(team: sharing.Team, reporter: Reporter) -> list[tasks.Learned]:
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        return taught(task, reporter)
+        return taught(team, reporter)
 
-    patch.setattr(members, "taught", until)
+    patch.setattr(members, "taught_together", until)
 
 
 def test_an_interrupt_before_any_member_has_begun_is_one(

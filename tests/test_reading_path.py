@@ -13,7 +13,7 @@ import pytest
 
 import nits
 from mixed_table import small
-from nits.training.loop import Loop
+from nits.training.team import Team
 
 SOURCE = Path(nits.__file__).parent
 LIMIT = 10
@@ -45,16 +45,16 @@ def step_of_a_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     table, files = folder / "table.csv", list[str]()
     x = np.random.default_rng(0).normal(size=(300, 3))
     np.savetxt(table, x, delimiter=",", header="a,b,c", comments="")
-    gradient = Loop.gradient
+    gradient = Team._gradient
 
-    def traced(loop: Loop) -> float:
-        if loop.step != TRACED:
-            return gradient(loop)
-        value: list[float] = []
-        files.extend(files_of(lambda: value.append(gradient(loop))))
-        return value[0]
+    def traced(team: Team) -> list[float]:
+        if team.loops[0].step != TRACED:
+            return gradient(team)
+        values: list[float] = []
+        files.extend(files_of(lambda: values.extend(gradient(team))))
+        return values
 
-    monkeypatch.setattr(Loop, "gradient", traced)
+    monkeypatch.setattr(Team, "_gradient", traced)
     small(max_steps=TRACED + 2).fit(table)
     return files
 
@@ -63,7 +63,7 @@ def test_the_tracer_sees_what_a_step_cannot_do_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = step_of_a_table(tmp_path, monkeypatch)
-    assert {"training/loop.py", "model/joint.py", "weights/masked_mlp.py"} <= set(files)
+    assert {"training/team.py", "model/stacked.py", "weights/masked_mlp.py"} <= set(files)
     assert "tables/files.py" not in files
 
 

@@ -204,6 +204,6 @@ def test_a_step_repeats() -> None:
     values = []
     for seed in (0, 1):
         torch.manual_seed(seed)
-        loop.model.reseed(loop._step_seed())
+        loop.model.reseed(loop.step_seed())
         values.append(loop.gradient())
     assert values[0] == values[1]

@@ -16,7 +16,7 @@ import torch
 
 from mixed_table import mixed, small
 from nits import NITSDensity
-from nits.tables import judging, members, resume
+from nits.tables import judging, resume, teaching
 from nits.tables.defaults import FEW_STYLES
 from nits.training.loop import Loop
 
@@ -58,15 +58,15 @@ def same(one: NITSDensity, other: NITSDensity) -> bool:
 
 def interrupting(patch: pytest.MonkeyPatch, after: int) -> None:
     """Presses Ctrl-C in the middle of a step."""
-    taken, average = [0], Loop._average
+    taken, counts = [0], Loop.counts
 
-    def stepped(self: Loop) -> None:
+    def stepped(self: Loop, value: float, norm: float) -> bool:
         taken[0] += 1
         if taken[0] == after:
             os.kill(os.getpid(), signal.SIGINT)
-        average(self)
+        return counts(self, value, norm)
 
-    patch.setattr(Loop, "_average", stepped)
+    patch.setattr(Loop, "counts", stepped)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="posix signals")
@@ -95,7 +95,7 @@ def test_members_that_have_learned_do_not_learn_again(
     def never(*_: Any) -> Any:
         raise AssertionError("a member learned again")
 
-    monkeypatch.setattr(members, "_taught", never)
+    monkeypatch.setattr(teaching, "_taught", never)
     assert same(model.fit(table), whole)
     monkeypatch.undo()
     (tmp_path / "kept" / "member-02.safetensors").unlink()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
 
 Seeded = torch.Generator | int | None
 """A generator, the seed of one, or None for torch's global generator."""
+
+Generators = torch.Generator | Sequence[torch.Generator] | None
+"""A generator, one for each of several networks, or None for torch's global generator."""
 
 
 def uniform(shape: torch.Size, like: Tensor, generator: torch.Generator | None = None) -> Tensor:

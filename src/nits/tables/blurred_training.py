@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nits.engines.local import Local
 from nits.model.blurred import Blurred
 from nits.model.joint import NITS
-from nits.tables import members, resume
+from nits.tables import resume, teaching
 from nits.tables.blurred import Layout, OutlierNetwork, Place
 from nits.tables.columns import plainly
 from nits.tables.columns.column import Column
@@ -92,14 +92,14 @@ def learned(
 
     main: The rows that the model learned from, of which a checkpoint is.
     """
-    if what is None or estimator.history_["stopped"] == members.INTERRUPTED:
+    if what is None or estimator.history_["stopped"] == teaching.INTERRUPTED:
         return None
     task = _task(estimator, what, plan, seed)
     kept = resume.opened(estimator, main, plan, seed)
     if kept is not None:
         task = task._replace(place=kept.folder / PLACE, course=kept.fingerprint)
     with ranks.apart():  # rows of a batch are mixed, which ranks cannot share
-        result = Local(1).run(members.taught, [task], progress=estimator.verbose)[0]
+        result = Local(1).run(teaching.taught, [task], progress=estimator.verbose)[0]
     if result is None or not isinstance(result.density, Blurred):
         return None
     return OutlierNetwork(what.layout, result.density.density.eval())

@@ -8,14 +8,9 @@ without a weight go out, and the others learn from further folds; weights are th
 
 from __future__ import annotations
 
-import warnings
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from nits.engines.local import Local
 from nits.model.density import Density
@@ -30,17 +25,13 @@ from nits.tables.judging import Done, Judged, Units, judged
 from nits.tables.networks import Sketch
 from nits.tables.schema import Schema
 from nits.tables.tasks import Course, Learned, Task, minutes_of
+from nits.tables.teaching import ended, taught_together
 from nits.training import ranks
-from nits.training.checkpoint import NoCheckpointError
-from nits.training.fit import fit as train
-from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
-from nits.training.progress import Reporter
+from nits.training.likelihood import start_from_data
 from nits.training.rows import Rows
 
 if TYPE_CHECKING:
     from nits.tables.estimator import NITSDensity
-
-INTERRUPTED = "interrupted"
 
 ANOTHER = 0.05
 """Nats per row that a sort must add to learn from further folds: about what another network of one
@@ -87,7 +78,7 @@ def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: 
     if not any(result.history for _, result in done):
         raise KeyboardInterrupt
     told = before = judged(done, rows, units)
-    if len(results) == len(every) and all(_ended(result) for _, result in results):
+    if len(results) == len(every) and all(ended(result) for _, result in results):
         serving = judged(done, rows, units, ANOTHER).kept | set(networks.SIMPLE)
         second = course.second(serving)
         second = kept.placed(second, len(every)) if kept else second
@@ -148,13 +139,19 @@ def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     """Runs tasks side by side, and returns those that no interrupt came before."""
     if not tasks:
         return []
-    engine = estimator.engine or Local(sharing.workers(tasks))
+    named = estimator.engine
+    teams = sharing.teams(tasks, named.parallel() if named else sharing.cores(tasks))
+    engine = named or Local(sharing.workers(teams))
     if (minutes := minutes_of(estimator, plan)) is not None:
         count = plan.members + companion.checked(estimator.answers)
-        tasks = sharing.timed(tasks, minutes, count, engine.parallel())
-    results = engine.run(taught, tasks, progress=estimator.verbose) if tasks else []
-    pairs = zip(tasks, results, strict=True)
-    return [(task, result) for task, result in pairs if result is not None]
+        teams = sharing.timed(teams, minutes, count, engine.parallel())
+    results = engine.run(taught_together, teams, progress=estimator.verbose)
+    pairs = zip(teams, results, strict=True)
+    done = [
+        pair for team, some in pairs if some is not None for pair in zip(team, some, strict=True)
+    ]
+    places = {id(task.density): k for k, task in enumerate(tasks)}
+    return sorted(done, key=lambda pair: places[id(pair[0].density)])
 
 
 def _honest(done: Done, ends: Extremes) -> Done:
@@ -167,57 +164,6 @@ def _honest(done: Done, ends: Extremes) -> Done:
 
 def _parts(task: Task, result: Learned) -> tuple[Density, Rows, torch.Tensor]:
     return result.density, task.rows, task.held_out
-
-
-def _ended(result: Learned) -> bool:
-    """Returns whether a member has learned to the end, and was not interrupted."""
-    return result.history is None or result.history["stopped"] != INTERRUPTED
-
-
-def taught(task: Task, reporter: Reporter) -> Learned:
-    """Trains a network, or starts a simple density from the rows, unless a checkpoint has it."""
-    group = ranks.current()
-    group.together()  # no rank writes before all have looked
-    found, begun = resume.known(task), resume.begun(task)
-    group.together()
-    if found is None:
-        found = _taught(task, begun, reporter)
-        if _ended(found) and group.rank == 0:
-            resume.keep(task, found)
-    return found
-
-
-def _taught(task: Task, begun: Path | None, reporter: Reporter) -> Learned:
-    fitted, kept = task.rows.view(task.fitted), task.rows.view(task.held_out)
-    if task.recipe is None:
-        start_from_data(task.density, fitted)
-        return Learned(task.density.eval(), None, _scores(task.density, kept))
-    trained = partial(
-        train,
-        task.density,
-        fitted,
-        validation=kept if len(kept) else 0.0,
-        recipe=task.recipe,
-        max_steps=task.max_steps,
-        max_minutes=task.max_minutes,
-        checkpoint_minutes=resume.MINUTES,
-        resume=begun,
-        seed=task.seed,
-        progress=reporter,
-    )
-    try:
-        history = trained(checkpoint=task.place)
-    except NoCheckpointError as error:  # what other members have learned shall not be lost
-        warnings.warn(f"{error} The work goes on without it; make room.", stacklevel=2)
-        history = trained(checkpoint=None)
-    return Learned(task.density, history.to_dict(), _scores(task.density, kept))
-
-
-def _scores(density: Density, rows: Rows) -> NDArray[np.float64]:
-    with torch.no_grad():
-        batches = rows.batches(SCORED_AT_ONCE, density.like)
-        parts = [density.log_prob(batch.x, batch.context).double() for batch in batches]
-    return torch.cat(parts).cpu().numpy() if parts else np.empty(0)
 
 
 def _mixed(

@@ -19,8 +19,8 @@ from nits.engines.local import Local, available
 from nits.tables import orders, sharing, told
 from nits.tables.defaults import Plan
 from nits.tables.judging import Units
-from nits.tables.members import INTERRUPTED, taught
 from nits.tables.tasks import TRIALS, Course, Task
+from nits.tables.teaching import INTERRUPTED, taught
 from nits.training import ranks
 from nits.training.rows import Rows, parted
 from nits.training.streamed import Streamed
@@ -188,7 +188,9 @@ class Search(NamedTuple):
 
     def _scores(self, tasks: list[Task]) -> NDArray[np.float64]:
         """Returns log-densities of the held-out rows in each trial, shape (trials, N)."""
-        engine = self.estimator.engine or Local(sharing.workers(tasks, self._later()))
+        engine = self.estimator.engine or Local(
+            sharing.workers([(task,) for task in tasks], self._later())
+        )
         results = engine.run(taught, tasks, progress=self.estimator.verbose, label="orders")
         found = []
         for result in results:
@@ -200,7 +202,7 @@ class Search(NamedTuple):
     def _later(self) -> float:
         """Returns about how long the members take of one core that are trained after the trials."""
         task = self.course.network(0, 0, self.course.plan.styles[0])
-        return self.course.plan.members * sharing.seconds(task)
+        return self.course.plan.members * sharing.seconds([[task]])
 
     def _task(self, order: list[int], steps: int, share: float) -> Task:
         """Returns a trial, which has a share of the minutes of all trials."""

@@ -170,7 +170,7 @@ def optimizer_state(optimizer: torch.optim.Optimizer) -> State:
     """Returns an optimizer's tensors under flat names."""
     state = optimizer.state_dict()["state"]
     return {
-        f"{index}.{key}": torch.as_tensor(value)
+        f"{index}.{key}": torch.as_tensor(value).clone()  # runs of a team share some
         for index, part in state.items()
         for key, value in part.items()
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from nits import kernels
 from nits.model.density import Density
 from nits.training import checkpoint as files
 from nits.training import interrupts, memory, resuming, subnormal
+from nits.training.crew import Crew
 from nits.training.history import History
 from nits.training.loop import Loop
 from nits.training.progress import Bar, Reporter, Silent
@@ -64,32 +65,77 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     budget = Budget(max_epochs, max_steps, max_minutes)
     if checkpoint is not None:
         files.try_out(Path(checkpoint))
-    rows = checked(model, _rows(data, context, sample_weight))
-    refuse_degenerate(model, rows)
-    train, held_out = _validation(model, rows, validation, seed)
+    rows = _rows(data, context, sample_weight)
     with _reporter(progress) as reporter, memory.kept(), subnormal.flushed():
-        train, left_out = _inside(model, train, "training", reporter)
-        held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
-        loop = Loop(model, train, held_out, recipe, budget, seed)
-        first = loop.ranks.rank == 0
-        loop.history.outside = left_out
+        loop = opened(model, rows, validation, (recipe, budget, seed), reporter)
         loop.prepare(resume)
         place = None if checkpoint is None else Path(checkpoint)
-        with _kernels(loop, compile) as ran:
-            try:
-                with interrupts.waiting() as waiting, _kept(loop, place):
-                    loop.run(reporter, waiting, place if first else None, checkpoint_minutes * 60)
-            except KeyboardInterrupt:
-                loop.history.stopped = "interrupted"
-                reporter.interrupted()
-            finally:
-                loop.feed.close()
-            loop.agree()
+        crew = Crew([loop])
+        trained(crew, [place], reporter, save_every=60 * checkpoint_minutes, compile=compile)
+    return loop.history
+
+
+def opened(
+    model: Density,
+    rows: Rows,
+    validation: Array | Rows | float,
+    plan: tuple[Recipe, Budget, int],
+    reporter: Reporter,
+) -> Loop:
+    """Checks what a run needs, and returns it, ready to be prepared.
+
+    plan: Recipe, budget and seed.
+    """
+    rows = checked(model, rows)
+    refuse_degenerate(model, rows)
+    train, held_out = _validation(model, rows, validation, plan[2])
+    train, left_out = _inside(model, train, "training", reporter)
+    held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
+    loop = Loop(model, train, held_out, *plan)
+    loop.history.outside = left_out
+    return loop
+
+
+def trained(
+    crew: Crew,
+    places: Sequence[Path | None],
+    reporter: Reporter,
+    *,
+    save_every: float,
+    compile: bool | None = None,
+    until: int | None = None,
+) -> None:
+    """Trains runs that are prepared, keeps those that have a place, and ends them.
+
+    until: Steps after which they are not ended, but have only caught up.
+    """
+    loops = list(crew.loops)
+    first = loops[0].ranks.rank == 0
+
+    def save() -> None:
+        for loop, place in zip(loops, places, strict=True):
             if place is not None and loop.whole and first:
                 resuming.save(loop, place)
-            loop.finish()
-        loop.history.kernels = sorted({*loop.history.kernels, *ran})
-    return loop.history
+
+    with _kernels(loops[0], compile) as ran:
+        try:
+            with interrupts.waiting() as waiting, _kept(loops[0], places[0]):
+                kept = save if first and any(places) else None
+                crew.run(reporter, waiting, kept, save_every, until)
+        except KeyboardInterrupt:
+            for loop in crew.loops:
+                loop.history.stopped = "interrupted"
+            reporter.interrupted()
+        finally:
+            for loop in loops:
+                loop.feed.close()
+        for loop in loops:
+            loop.agree()
+        save()
+        for loop in loops:
+            loop.history.kernels = sorted({*loop.history.kernels, *ran})
+            if until is None or loop.history.stopped:
+                loop.finish()
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from nits.training.likelihood import (
     weighted_mean,
     withheld_entries,
 )
-from nits.training.progress import Reporter
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Batch, Rows
 
@@ -105,49 +104,30 @@ class Loop:
         long = self.budget.max_minutes is None or self.budget.max_minutes >= 1
         return long and rows * self.model.weights_per_row > WORTH_COMPILING
 
-    def run(
-        self, reporter: Reporter, interrupts: Interrupts, place: Path | None, save_every: float
-    ) -> None:
-        """Trains until the budget is used up or validation has stalled for too long."""
+    def begin(self) -> None:
+        """Starts the clock."""
         self.model.train()
         self.begun = time.monotonic()
-        self.resumed = self.seconds
-        begun = self._now()
-        if self.step == 0:
-            self.evaluate_start()
-        saved = shown = evaluated = self._now()
-        while not self.history.stopped:
-            self._check(interrupts)
-            now = self._now()
-            self.seconds = self.resumed + now - begun
-            progress = self.budget.progress(self.step, self.seconds, self.per_epoch)
-            if self.recent and (progress >= 1 or self._due(now - evaluated)):
-                self.evaluate(now - evaluated)
-                evaluated = now = self._now()
-                if stopping.stalled(self.history, self.recipe):
-                    self.history.stopped = "patience"
-            if progress >= 1 and self.step:  # one step is taken, however late it is
-                self.history.stopped = "budget"
-            if self.history.stopped:
-                break
-            self.advance(min(progress, 1.0))
-            if now - shown > 0.5:
-                figures = self._recent(), self._latest(), self._speed(now - evaluated)
-                with interrupts.noted():
-                    reporter.update(progress, *figures)
-                shown = now
-            if place is not None and now - saved > save_every:
-                resuming.save(self, place)
-                saved = now
+        self.resumed, self.started = self.seconds, self.now()
+
+    def used(self, now: float) -> float:
+        """Returns the share of the budget that is used up."""
+        self.seconds = self.resumed + now - self.started
+        return self.budget.progress(self.step, self.seconds, self.per_epoch)
+
+    def figures(self, seconds: float) -> tuple[float, float | None, float]:
+        """Returns what there is to tell so many seconds after an evaluation; see `Reporter`."""
+        if self.recent:
+            return self._recent(), self._latest(), self._speed(seconds)
         h = self.history  # of no evaluation, if there was time for no step
         train, speed = (h.train[-1], h.rows_per_second[-1]) if h.train else (math.nan, 0.0)
-        reporter.update(1.0, train, self._latest(), speed)
+        return train, self._latest(), speed
 
-    def _now(self) -> float:
+    def now(self) -> float:
         """Returns the time by which all ranks go."""
         return time.monotonic() if self.ranks.alone else self.clock
 
-    def _check(self, interrupts: Interrupts) -> None:
+    def check(self, interrupts: Interrupts) -> None:
         """Raises KeyboardInterrupt if Ctrl-C came; of several ranks, in all at the same step."""
         if self.ranks.alone:
             interrupts.check()
@@ -155,7 +135,7 @@ class Loop:
             raise KeyboardInterrupt
         self.wish = interrupts.came
 
-    def _due(self, seconds: float) -> bool:
+    def due(self, seconds: float) -> bool:
         """Returns whether to evaluate: by steps, and by the clock if the budget has no steps."""
         if self.budget.steps(self.per_epoch) is not None:
             return self.step % self.every == 0
@@ -169,19 +149,24 @@ class Loop:
         rate = self.recipe.rate(self.step, progress, self.counted)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self.model.reseed(self._step_seed())
+        self.model.reseed(self.step_seed())
         value = self.gradient()
-        norm = clip_grad_norm_(self.parameters, self.recipe.clip)
+        norm = float(clip_grad_norm_(self.parameters, self.recipe.clip))
         self.whole = False
-        self.step += 1
-        if math.isfinite(value) and math.isfinite(float(norm)):
+        if self.counts(value, norm):
             self.optimizer.step()
             self._average()
+        self.whole = True
+
+    def counts(self, value: float, norm: float) -> bool:
+        """Counts a step; returns whether to take it, by its log-likelihood and gradient."""
+        self.step += 1
+        if math.isfinite(value) and math.isfinite(norm):
             self.recent.append(value)
             self.bad = 0
-        else:
-            self._skip()
-        self.whole = True
+            return True
+        self._skip()
+        return False
 
     def gradient(self) -> float:
         """Sets the gradient of the next batch's mean log-likelihood, and returns that."""
@@ -208,13 +193,14 @@ class Loop:
         """Draws the entries to hide, if any, from a generator of the step's own."""
         if not self.recipe.hide:
             return None
-        generator = torch.Generator().manual_seed(another(self._step_seed(), HIDING))
+        generator = torch.Generator().manual_seed(another(self.step_seed(), HIDING))
         if self.ranks.alone:
             return withheld_entries(self.model, batch.x, self.recipe.hide, generator)
         whole = batch.x.new_empty(self.batch, batch.x.shape[1])
         return withheld_entries(self.model, whole, self.recipe.hide, generator)[self.part]
 
-    def _step_seed(self) -> int:
+    def step_seed(self) -> int:
+        """Returns the seed of what is random in the next step."""
         return self.seed * 1_000_003 + self.step
 
     def _skip(self) -> None:
@@ -228,14 +214,19 @@ class Loop:
             )
 
     def _average(self) -> None:
-        """Moves the average towards the weights, faster at first, to forget where they started."""
-        decay = min(self.recipe.average, self.step / (self.step + 10))
-        self.recipe.optimizer.move_average(self.averages, self.parameters, decay)
+        """Moves the average towards the weights."""
+        self.recipe.optimizer.move_average(self.averages, self.parameters, self.decay())
 
-    def evaluate(self, seconds: float) -> None:
-        """Scores validation rows with the averaged weights; keeps these if they are the best."""
+    def decay(self) -> float:
+        """Returns how fast the average moves after a step: faster at first, to forget the start."""
+        return min(self.recipe.average, self.step / (self.step + 10))
+
+    def evaluate(self, seconds: float, value: float | None) -> None:
+        """Takes the validation of the averaged weights; keeps these if they are the best.
+
+        seconds: Since the evaluation before.
+        """
         h = self.history
-        value = None if self.held_out is None else self._validated(self.held_out)
         self.whole = False
         h.step.append(self.step)
         h.epoch.append(self.step / self.per_epoch)
@@ -249,6 +240,8 @@ class Loop:
             self.counted = stopping.counted(h, stopping.settled(self.recipe))
             if h.validation[-1] > self.best:
                 self._keep(h.validation[-1])
+            if stopping.stalled(h, self.recipe):
+                h.stopped = "patience"
         self.whole = True
 
     def _keep(self, best: float) -> None:
@@ -258,16 +251,23 @@ class Loop:
         for name, t in self.average.state_dict().items():
             self.best_state[name].copy_(t)
 
-    def evaluate_start(self) -> None:
-        """Scores validation rows before the first step: no result may be worse than the start."""
-        if self.held_out is not None:
-            self.history.start = self._validated(self.held_out)
-            self.best = max(self.best, self.history.start)  # the larger of −∞ and NaN is −∞
+    def evaluate_start(self, value: float | None) -> None:
+        """Takes the validation before the first step: no result may be worse than the start."""
+        if value is not None:
+            self.history.start = value
+            self.best = max(self.best, value)  # the larger of −∞ and NaN is −∞
 
-    def _validated(self, held_out: Rows) -> float:
-        some = held_out.subset(torch.arange(min(len(held_out), stopping.VALIDATION_ROWS)))
+    def validated(self) -> float | None:
+        """Returns the mean log-likelihood of validation rows, with the averaged weights."""
+        if self.held_out is None:
+            return None
         self.average.reseed(self.seed)
-        return mean_log_likelihood(self.average, some, self.ranks)
+        return mean_log_likelihood(self.average, self.looked_at(), self.ranks)
+
+    def looked_at(self) -> Rows:
+        """Returns the validation rows of an evaluation."""
+        held_out = self.held_out or self.train
+        return held_out.subset(torch.arange(min(len(held_out), stopping.VALIDATION_ROWS)))
 
     def _recent(self) -> float:
         return sum(self.recent) / len(self.recent) if self.recent else math.nan

@@ -283,11 +283,14 @@ class Shuffled:
 
     def batch(self, step: int, like: Tensor) -> Batch:
         """Returns the rows of a step, or the part of them."""
+        return self.rows.take(self.index(step), like)
+
+    def index(self, step: int) -> Tensor:
+        """Returns the positions of these rows."""
         epoch, position = divmod(step, self.per_epoch)
         if epoch != self.epoch:
             self.epoch, self.order = epoch, shuffled(len(self.rows), self.seed, epoch)
-        index = self.order[position * self.size : (position + 1) * self.size]
-        return self.rows.take(index[self.part], like)
+        return self.order[position * self.size : (position + 1) * self.size][self.part]
 
     def close(self) -> None:
         """Has nothing to end."""

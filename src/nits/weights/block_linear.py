@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from nits.pnn.random import Generators
 from nits.weights import masks
 from nits.weights.masks import Block
 
@@ -29,7 +30,8 @@ class BlockLinear(nn.Module):
     """y = (mask ⊙ W) x + b for x of shape (in, N), with rows and columns of W sorted by rank.
 
     Masked weights start at zero and their gradient is zero, so they stay zero: the product needs no
-    mask, and blocks in which all weights are masked are skipped.
+    mask, and blocks in which all weights are masked are skipped. W, b and x may have a first
+    dimension more: those of several networks, each with its own rows.
 
     count: Blocks of rows; more skip more zeros, in products too small to be fast. By default it
         follows the size of W.
@@ -142,10 +144,11 @@ class _BlockProduct(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.stripes, ctx.blocks = stripes, blocks
-        y = x.new_empty(weight.shape[0], x.shape[1])
+        y = x.new_empty(*weight.shape[:-1], x.shape[-1])
         for b in blocks:
             rows = slice(b.start, b.stop)
-            torch.addmm(bias[rows].unsqueeze(1), weight[rows, : b.seen], x[: b.seen], out=y[rows])
+            seen = weight[..., rows, : b.seen], x[..., : b.seen, :]
+            _affine(x)(bias[..., rows, None], *seen, out=y[..., rows, :])
         return y
 
     @staticmethod
@@ -157,28 +160,36 @@ class _BlockProduct(torch.autograd.Function):
             grad_x = _grad_x(grad, x, weight, ctx.blocks)
         if ctx.needs_input_grad[1]:
             grad_weight = _grad_weight(grad, x, ctx.stripes, ctx.blocks)
-        return grad_x, grad_weight, grad.sum(1), None, None
+        return grad_x, grad_weight, grad.sum(-1), None, None
+
+
+def _affine(x: Tensor) -> Callable[..., Tensor]:
+    """Returns what computes W x + b for one network, or for several."""
+    return torch.addmm if x.dim() == 2 else torch.baddbmm
 
 
 def _grad_x(grad: Tensor, x: Tensor, weight: Tensor, blocks: tuple[Block, ...]) -> Tensor:
     """Sums over the blocks of rows; the last reads most columns: it writes, the others add."""
     grad_x = torch.empty_like(x)
-    grad_x[blocks[-1].seen :] = 0
+    grad_x[..., blocks[-1].seen :, :] = 0
     for beta, b in enumerate(reversed(blocks)):
-        rows, part = slice(b.start, b.stop), grad_x[: b.seen]
-        torch.addmm(part, weight[rows, : b.seen].t(), grad[rows], beta=min(beta, 1), out=part)
+        rows, part = slice(b.start, b.stop), grad_x[..., : b.seen, :]
+        read = weight[..., rows, : b.seen].mT, grad[..., rows, :]
+        _affine(x)(part, *read, beta=min(beta, 1), out=part)
     return grad_x
 
 
 def _grad_weight(
     grad: Tensor, x: Tensor, stripes: tuple[Tensor, ...], blocks: tuple[Block, ...]
 ) -> Tensor:
-    grad_weight = torch.empty(len(grad), len(x), dtype=x.dtype, device=x.device)
+    shape = (*grad.shape[:-1], x.shape[-2])
+    grad_weight = torch.empty(shape, dtype=x.dtype, device=x.device)
     for b, stripe in zip(blocks, stripes, strict=True):
         rows = slice(b.start, b.stop)
-        torch.mm(grad[rows], x[: b.seen].t(), out=grad_weight[rows, : b.seen])
-        grad_weight[rows, b.before : b.seen] *= stripe
-        grad_weight[rows, b.seen :] = 0
+        read = grad[..., rows, :], x[..., : b.seen, :].mT
+        torch.matmul(*read, out=grad_weight[..., rows, : b.seen])
+        grad_weight[..., rows, b.before : b.seen] *= stripe
+        grad_weight[..., rows, b.seen :] = 0
     return grad_weight
 
 
@@ -191,7 +202,7 @@ def dropout(
     x: Tensor,
     probability: float,
     training: bool,
-    generator: torch.Generator | None = None,
+    generator: Generators = None,
     part: tuple[int, int] | None = None,
 ) -> Tensor:
     """Zeroes entries with this probability, to 16 bits, and scales the rest to keep the mean.
@@ -206,10 +217,11 @@ def dropout(
     if dropped == LEVELS:
         return x * 0
     whole = x if part is None else _as_wide(x, part[1])
-    if x.device.type == "cpu":
-        kept = _kept(whole, dropped, generator)
+    if isinstance(generator, Sequence):
+        pairs = zip(whole, generator, strict=True)
+        kept = torch.stack([_kept(own, dropped, source) for own, source in pairs])
     else:
-        kept = torch.empty_like(whole).bernoulli_(1 - dropped / LEVELS, generator=generator)
+        kept = _kept(whole, dropped, generator)
     if part is not None:
         kept = kept[:, part[0] : part[0] + x.shape[-1]]
     return x * kept.mul_(LEVELS / (LEVELS - dropped))
@@ -223,7 +235,12 @@ def _as_wide(x: Tensor, rows: int) -> Tensor:
 
 
 def _kept(x: Tensor, dropped: int, generator: torch.Generator | None) -> Tensor:
-    """Returns 0 for entries to drop and 1 for others, in the layout of x, four to a random word."""
+    """Returns 0 for entries to drop and 1 for others, in the layout of x.
+
+    On a CPU four of them are made from a random word.
+    """
+    if x.device.type != "cpu":
+        return torch.empty_like(x).bernoulli_(1 - dropped / LEVELS, generator=generator)
     words = torch.empty(-(-x.numel() // 4), dtype=torch.int64)
     level = words.random_(_LEAST, None, generator=generator).view(torch.int16)
     layout = torch.empty_like(x, device="meta").stride()

@@ -95,10 +95,14 @@ class Guided(WeightModel):
         self, features: Tensor, context: Tensor | None, sizes: Sequence[int]
     ) -> Iterable[Tensor]:
         """Returns the weights in parts of these sizes, each when it is asked for."""
-        guess = self.coefficients @ self._known(features, context)
+        guess = self.guess(features, context)
         parts = self.model.parts(features, self.hear(context), sizes)
         for theta, owner in zip(parts, self.owner.split(list(sizes)), strict=True):
             yield _moved(theta, owner, guess)
+
+    def guess(self, features: Tensor, context: Tensor | None) -> Tensor:
+        """Returns the straight-line guess of each column, shape (D, N)."""
+        return self.coefficients @ self._known(features, context)
 
     def hear(self, context: Tensor | None) -> Tensor | None:
         """Returns what the model reads of the context."""
