@@ -32,7 +32,7 @@ from results import Record, write_figures
 from timing import alternately, ratios, seconds
 
 from nits import NITSDensity
-from nits.tables import members
+from nits.tables import members, preparing
 from nits.training.rows import Rows
 
 COLUMNS, FILE_ROWS, GROUP_ROWS = 20, 2_000_000, 2**17
@@ -175,7 +175,7 @@ def _steps(model: Any, rows: Rows, steps: int) -> Callable[[], object]:
     from nits.training.loop import Loop
     from nits.training.recipe import Budget, Recipe
 
-    plan = model._plan(50_000_000, len(model.schema_.columns))
+    plan = preparing.plan(model, 50_000_000, len(model.schema_.columns))
     model.orders_ = [None]
     density = networks.network(model.sketch_, plan.styles[0], plan, 0)
     loop = Loop(density, rows, None, Recipe(batch_size=plan.batch_size), Budget(None, 10**6), 0)

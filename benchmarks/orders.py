@@ -30,7 +30,7 @@ from suite_densities import held_out
 
 import nits
 from nits.model.blocks import groups
-from nits.tables import orders, search
+from nits.tables import orders, preparing, search
 from nits.tables.search import Search, Trial
 from nits.tables.teaching import taught
 from nits.training.progress import Silent
@@ -58,7 +58,7 @@ def prepared(table: Any) -> Ready:
     model.max_steps = None
     numbers, units = model.schema_.numbers(nits.tables.zones.read(train))
     rows, columns = numbers.shape
-    plan = model._plan(rows, columns, len(list(groups(model.model_.heads))))
+    plan = preparing.plan(model, rows, columns, len(list(groups(model.model_.heads))))
     categories = [i for i, c in enumerate(model.schema_.columns) if c.kind == "categorical"]
     every = orders.candidates([], numbers, categories)
     found = Search.of(model, Rows(torch.from_numpy(numbers)), units, plan, 0)

@@ -21,6 +21,7 @@ from nits.tables import (
     sharing,
     stacking,
     tasks,
+    teaching,
     told,
 )
 from nits.tables.defaults import FEW_STYLES, MANY_STYLES, plan
@@ -45,7 +46,7 @@ class Trained(NamedTuple):
 def watched(patch: pytest.MonkeyPatch) -> list[tuple[tasks.Task, Density]]:
     """Returns a list that what is taught from now on, in this process, is added to."""
     seen: list[tuple[tasks.Task, Density]] = []
-    taught = members.taught_together
+    taught = teaching.taught_together
 
     def watching(team: sharing.Team, reporter: Reporter) -> list[tasks.Learned]:
         found = taught(team, reporter)
@@ -375,7 +376,7 @@ def test_teams_are_as_many_as_run_at_a_time() -> None:
 def interrupted_at(patch: pytest.MonkeyPatch, begun: int) -> None:
     """Has an interrupt come when so many members, one by one, have been taught."""
     patch.setattr(sharing, "AT_ONCE", 1)
-    left, taught = [begun], members.taught_together
+    left, taught = [begun], teaching.taught_together
 
     def until(team: sharing.Team, reporter: Reporter) -> list[tasks.Learned]:
         left[0] -= 1

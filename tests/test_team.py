@@ -22,6 +22,7 @@ from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Rows
 from nits.training.team import Team
 from nits.training.together import Run, fit_together
+from nits.weights.block_linear import BlockLinear
 
 RECIPE = Recipe(batch_size=16, learning_rate=0.01, weight_decay=0.1)
 HEADS = (
@@ -117,18 +118,17 @@ def _grad(p: torch.nn.Parameter) -> torch.Tensor:
 
 def ready(one: Run) -> Loop:
     """A loop whose model has left its start, and drops no units."""
-    for part in one.model.modules():
-        if hasattr(part, "dropout"):
-            part.dropout = 0.0
     plan = one.recipe, one.budget, one.seed
     loop = opened(one.model, one.rows, one.validation or 0.0, plan, Silent())
     loop.prepare(None)
     source = torch.Generator().manual_seed(one.seed)
+    net = stacked.network(loop.model)
+    assert net is not None
+    assert isinstance(net.last, BlockLinear)
+    net.dropout = 0.0
     with torch.no_grad():
-        for name, p in loop.model.named_parameters():
-            if name.endswith("last.weight"):
-                mask = loop.model.get_submodule(name.rpartition(".")[0]).mask  # type: ignore[union-attr]
-                p.add_(0.1 * torch.randn(p.shape, generator=source) * mask)
+        weight = net.last.weight
+        weight.add_(0.1 * torch.randn(weight.shape, generator=source) * net.last.mask)
     return loop
 
 
@@ -152,7 +152,7 @@ def test_masked_weights_stay_zero() -> None:
     net = stacked.network(runs[0].model)
     assert net is not None
     for layer in (net.first, *net.inner, net.last):
-        assert not layer.weight[~layer.mask].any()  # type: ignore[union-attr, operator, index]
+        assert not layer.weight[~layer.mask].any()
 
 
 def test_each_stops_when_its_own_validation_has_stalled() -> None:

@@ -11,9 +11,11 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 import nits
 from nits.cli.main import main
-from nits.tables import trees
+from nits.model import stacked
+from nits.tables import members, sharing, stacking, tasks, teaching, trees
 from nits.tables.guessing import Guessed
 from nits.tables.trees import Trees
+from nits.training.progress import Reporter
 
 
 def stairs(rows: int, seed: int = 0) -> pandas.DataFrame:
@@ -120,6 +122,52 @@ def test_there_are_trees_only_if_they_are_wanted_and_something_is_given() -> Non
     assert not isinstance(model.context_reading_, Guessed)
     few = nits.NITSDensity(context=["a"], trees=True, max_steps=2).fit(table[:40])
     assert not isinstance(few.context_reading_, Guessed)
+
+
+def test_by_default_networks_with_trees_compete_with_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not all networks hear the guesses, and each that has a weight is kept in a file."""
+    monkeypatch.setattr(stacking, "weights", lambda scores, *_: np.full(scores.shape[1], 1 / 7))
+    seen: list[tasks.Task] = []
+    taught = teaching.taught_together
+
+    def watching(team: sharing.Team, reporter: Reporter) -> list[tasks.Learned]:
+        seen.extend(task._replace(max_steps=2) for task in team)
+        return taught(tuple(task._replace(max_steps=2) for task in team), reporter)
+
+    monkeypatch.setattr(members, "taught_together", watching)
+    monkeypatch.setattr(sharing, "cores", lambda *_: 1)
+    table, new = stairs(120), stairs(30, 1)
+    model = nits.NITSDensity(context=["a", "b", "c", "d"], random_state=0).fit(table)
+    reading = model.context_reading_
+    assert isinstance(reading, Guessed)
+    heard = {task.sort: stacked.network(task.density) for task in seen if task.recipe}
+    widths = {sort: net.context for sort, net in heard.items() if net is not None}
+    more = sum(head.inputs for head in reading.guesses.heads)
+    assert widths["guided networks with trees"] - widths["guided networks"] == more == 18
+    assert widths["networks"] == widths["guided networks"]
+    assert {m["sort"] for m in model.members_} >= set(widths)
+    model.save(tmp_path / "m.nits")
+    loaded = nits.load(tmp_path / "m.nits")
+    np.testing.assert_array_equal(loaded.score_samples(new), model.score_samples(new))
+    given = new[["a", "b", "c", "d"]]
+    pandas.testing.assert_frame_equal(
+        loaded.sample(2, random_state=0, given=given), model.sample(2, random_state=0, given=given)
+    )
+
+
+def test_what_trees_guess_changes_nothing_for_a_network_that_does_not_hear_it() -> None:
+    net = nits.weights.MaskedMLP([1, 1], [6, 6], context=2, hidden=8, blocks=1, generator=0)
+    part = nits.weights.Heard(net, context=3, heard=[0, 2])
+    features, context = torch.randn(2, 5), torch.randn(3, 5)
+    other = context.clone()
+    other[1] += 1.0
+    for theta in (part(features, context), torch.cat(list(part.parts(features, other, [6, 6])))):
+        torch.testing.assert_close(theta, net(features, context[[0, 2]]))
+    torch.testing.assert_close(part.stepper(5, other).theta(), part(features, context)[:6])
+    with pytest.raises(ValueError, match="must name the 2 features that the model reads, but na"):
+        nits.weights.Heard(net, context=3, heard=[0])
 
 
 def test_trees_without_a_context_or_beyond_memory_are_refused(tmp_path: Path) -> None:

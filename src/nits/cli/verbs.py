@@ -104,8 +104,9 @@ def _fit_columns(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument(
         "--trees",
-        action="store_true",
-        help="have networks read guesses of boosted trees, too; for a model with a context",
+        action=argparse.BooleanOptionalAction,
+        help="have all networks, or none, read guesses of boosted trees; for a model with a "
+        "context, of which by default some do",
     )
     verb.add_argument("--kind", type=types.pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nits.heads import Given
 from nits.model.density import Density
 from nits.model.joint import NITS
-from nits.weights import Guided, MaskedMLP
+from nits.weights import Guided, Heard, MaskedMLP
 from nits.weights.coded_linear import CodedLinear
 
 LANES = 16
@@ -30,7 +30,7 @@ def network(density: Density) -> MaskedMLP | None:
     if type(density) is not NITS:
         return None
     found = density.weights
-    inner = found.model if isinstance(found, Guided) else found
+    inner = found.model if isinstance(found, Guided | Heard) else found
     return inner if isinstance(inner, MaskedMLP) and stackable(inner) else None
 
 
@@ -114,6 +114,7 @@ def lines(density: NITS, x: Tensor, context: Tensor | None) -> Tensor:
         guess = torch.zeros_like(values)
         if isinstance(density.weights, Guided):
             guess = density.weights.guess(features, about)
+        if isinstance(density.weights, Guided | Heard):
             about = density.weights.hear(about)
         parts = [features, *([] if about is None else [about]), guess, values]
         return torch.cat(parts).t().contiguous()

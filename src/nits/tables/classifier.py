@@ -24,7 +24,8 @@ class NITSClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]
 
     kinds: "ordered" if the order of classes means something; categories by default.
     members: How many networks are trained; by default by the table's size.
-    trees: Whether they read guesses of boosted trees, too (docs/prediction.md).
+    trees: Whether they read guesses of boosted trees, too; by default some do, and held-out rows
+        weigh them (docs/prediction.md).
     max_minutes, max_steps: The budget; with max_steps there is one network.
     random_state: Seed of everything that is random.
     verbose: Whether to show progress.

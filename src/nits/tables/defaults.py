@@ -48,6 +48,10 @@ a PNN weight and a weight of the network in each row; measured with AVX2 on four
 columns, looks at validation included."""
 
 
+TOGETHER = 3
+"""Networks of one shape, at least, that share the first two where they learn together."""
+
+
 class Style(NamedTuple):
     """How networks differ that are trained on the same rows.
 
@@ -56,6 +60,7 @@ class Style(NamedTuple):
     hats: Whether hats of the values are read.
     activation: Of the hidden units; see `nits.weights.activations`.
     pnn: Hidden layers of each column's PNN.
+    trees: Whether guesses of boosted trees are read, too, if there are any.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Style(NamedTuple):
     dropout: float
     weight_decay: float
     whiten: bool = False
+    trees: bool = False
 
 
 FEW_STYLES = (
@@ -81,6 +87,12 @@ SOME_STYLES = (
     Style("guided networks without hats", True, False, "silu", (8,), 0.1, 0.2),
 )
 """Of tables with more, but fewer than `MANY`: a PNN of 32 units is ahead where values repeat."""
+
+TREE_STYLES = (
+    Style("guided networks with trees", True, True, "silu", (8,), 0.1, 0.1, trees=True),
+    Style("smooth networks with trees", True, False, "silu", (8,), 0.1, 0.2, trees=True),
+)
+"""Besides, where trees have guessed what is modelled from what is given."""
 
 MANY_STYLES = (Style("guided networks", True, True, "relu", (32,), 0.1, 1e-5),)
 
@@ -116,19 +128,32 @@ class Plan(NamedTuple):
         return self._replace(styles=styles, **kept)
 
 
-def plan(rows: int, columns: int, groups: int = 1, seconds: float | None = None) -> Plan:
+def plan(
+    rows: int,
+    columns: int,
+    groups: int = 1,
+    seconds: float | None = None,
+    *,
+    guessed: bool = False,
+) -> Plan:
     """Returns the plan for a table with these numbers of rows and columns.
 
     groups: Of columns that are evaluated together.
     seconds: That the user has, on two cores.
+    guessed: Whether trees guess the columns; networks that read that compete with others.
     """
     hidden = next((width for limit, width in SIZES if rows <= limit), LARGEST)
     batch = 1024 if rows >= MANY else min(256, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
     epochs = 200 if rows >= MANY else 80 if rows >= SOME else 120 if rows > FEW else 300
     most = MOST_WITHOUT_END if rows >= MANY else MOST_STEPS
+    styles: tuple[Style, ...]
+    styles = MANY_STYLES if rows >= MANY else SOME_STYLES if rows >= SOME else FEW_STYLES
+    folds = 2 if rows >= SOME else 4
+    if guessed:
+        styles += TREE_STYLES
     whole = Plan(
-        members=2 if rows >= MANY else 6 if rows >= SOME else 12,
-        styles=MANY_STYLES if rows >= MANY else SOME_STYLES if rows >= SOME else FEW_STYLES,
+        members=folds * len(styles),
+        styles=styles,
         hidden=max(hidden, columns),
         blocks=2,
         codes=next((codes for limit, codes in CODES if columns < limit), FEWEST_CODES),
@@ -160,4 +185,5 @@ def seconds_per_step(plan: Plan, columns: int, groups: int) -> float:
     last = plan.hidden * (outputs if plan.codes is None else columns * plan.codes)
     weights = plan.hidden * (columns * head.inputs + 2 * plan.blocks * plan.hidden) + last
     by_row = PNN_WEIGHT * outputs + NETWORK_WEIGHT * weights
-    return STEP + GROUP * groups + plan.batch_size * by_row
+    together = TOGETHER if plan.codes is None and isinstance(plan.optimizer, AdamW) else 1
+    return (STEP + GROUP * groups) / together + plan.batch_size * by_row

@@ -82,7 +82,7 @@ class NITSDensity(
     outliers: Whether to train a network for `outlier_scores`, too (docs/prediction.md); by default
         where several members are trained, and no columns are given.
     trees: Whether networks read guesses of boosted trees, too, beside the columns that are given
-        (docs/prediction.md).
+        (docs/prediction.md); by default some do, and held-out rows weigh them.
     whiten: Whether to model the residuals of each column's linear regression on the columns before
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
@@ -117,7 +117,7 @@ class NITSDensity(
         pnn: tuple[int, ...] | None = None,
         answers: str | None = None,
         outliers: bool | None = None,
-        trees: bool = False,
+        trees: bool | None = None,
         whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,
@@ -174,11 +174,14 @@ class NITSDensity(
         preparing.refuse_too_wide(self, frame, len(frame))
         preparing.decide(self, frame)
         heads = [column.head(preparing.READ_BY, 0) for column in self.schema_.columns]
-        plan = self._plan(len(frame), len(heads), len(list(groups(heads))))
+        sizes = len(frame), len(heads), len(list(groups(heads)))
+        plan = preparing.plan(self, *sizes)
         numbers, units = self.schema_.numbers(frame)
         given = self._given(frame)
         preparing.read(self, given, plan.knots)
         given = guessing.added(self, given, numbers, weight, plan.knots, seed)
+        if isinstance(self.context_reading_, Guessed):
+            plan = preparing.plan(self, *sizes, guessed=True)
         self.orders_: list[list[int] | None] = [None]
         blur = blurred_training.prepared(self, frame, given, weight, plan)
         del frame  # copies of the table's columns: training needs the memory
@@ -208,19 +211,6 @@ class NITSDensity(
         self.outliers_ = blurred_training.learned(self, blur, rows, plan, seed)
         self.schema_ = found.schema or self.schema_
 
-    def _plan(self, rows: int, columns: int, groups: int = 1) -> defaults.Plan:
-        """Returns the plan for a table, with what the user has named in place of the defaults."""
-        alone = 1 if self.max_steps is not None else None
-        named = {
-            "members": self.members or alone,
-            "hidden": self.hidden,
-            "blocks": self.blocks,
-            "learning_rate": self.learning_rate,
-        }
-        style = {"pnn": self.pnn, "dropout": self.dropout, "whiten": self.whiten or None}
-        seconds = None if self.max_minutes is None else 60 * self.max_minutes
-        return defaults.plan(rows, columns, groups, seconds).overruled(named, style)
-
     @property
     def order_(self) -> list[int] | None:
         """Positions of the columns in modelling order, of the best if members have several."""
@@ -231,7 +221,8 @@ class NITSDensity(
         """What a network of this table is built from."""
         reading = self.context_reading_
         given = () if reading is None else reading.heads
-        return Sketch(self.schema_.columns, given, self.order_)
+        guesses = len(reading.guesses.heads) if isinstance(reading, Guessed) else 0
+        return Sketch(self.schema_.columns, given, self.order_, guesses)
 
     def _given(self, frame: Frame, *, strict: bool = False) -> torch.Tensor:
         """Returns the numbers of the columns that are given; see `contexts.numbers`."""

@@ -22,6 +22,7 @@ from nits.model.reading import Reading
 from nits.tables import networks, trees
 from nits.tables.columns import Column
 from nits.tables.columns.numeric import Numeric
+from nits.tables.defaults import MANY
 from nits.tables.preparing import READ_BY
 from nits.tables.trees import Numbers, Trees
 from nits.weights.allowance import Allowance, size
@@ -70,6 +71,17 @@ class Guessed(nn.Module):
         return torch.cat([features, self.guesses.of_rows(guesses)], 1)
 
 
+def wanted(estimator: NITSDensity, rows: int) -> bool:
+    """Returns whether to grow trees: if the user says so, or where evidence is to decide.
+
+    It is, unless the table is large, or a lone network is trained.
+    """
+    if estimator.trees is None:
+        alone = estimator.max_steps is not None or estimator.members is not None
+        return bool(estimator.context) and not alone and rows < MANY
+    return estimator.trees
+
+
 def refuse_without_context(estimator: NITSDensity, *, in_memory: bool) -> None:
     """Refuses trees where nothing is given that they could read, and beyond memory."""
     if estimator.trees and not (estimator.context and in_memory):
@@ -94,14 +106,14 @@ def added(
     knots: Hats of each guess.
     """
     reading = estimator.context_reading_
-    if not isinstance(reading, Reading) or not estimator.trees:
+    if not isinstance(reading, Reading) or not wanted(estimator, len(given)):
         return given
-    wanted = [_standard(target) for target in _targets(estimator.schema_.columns, numbers)]
-    if not wanted:
+    targets = [_standard(target) for target in _targets(estimator.schema_.columns, numbers)]
+    if not targets:
         return given
     features = reading.of_rows(given)[:, networks.no_hats(reading.heads)]
-    grown, guesses = trees.grown(features.double().numpy(), np.stack(wanted, 1), weight, seed)
-    found = read(len(wanted), knots)
+    grown, guesses = trees.grown(features.double().numpy(), np.stack(targets, 1), weight, seed)
+    found = read(len(targets), knots)
     found.start_at(torch.from_numpy(guesses).t())
     estimator.context_reading_ = Guessed(reading, grown, found)
     return torch.cat([given, torch.from_numpy(guesses).to(given)], 1)

@@ -12,7 +12,7 @@ from nits.model.joint import NITS
 from nits.model.whitened import Whitened
 from nits.tables.columns import Column
 from nits.tables.defaults import Plan, Style
-from nits.weights import Clusters, Guided, Independent, MaskedMLP, WeightModel, activations
+from nits.weights import Clusters, Guided, Heard, Independent, MaskedMLP, WeightModel, activations
 from nits.weights import description as weights_to_json
 from nits.weights.allowance import Allowance
 from nits.weights.clusters import UNITS
@@ -46,11 +46,13 @@ class Sketch(NamedTuple):
     columns: In the order of the table.
     given: Heads of the columns that are given, as they are read.
     order: Positions of the columns in modelling order.
+    guesses: How many of those that are given, the last ones, are guesses of trees.
     """
 
     columns: Sequence[Column]
     given: Sequence[Head]
     order: Sequence[int] | None
+    guesses: int = 0
 
     @property
     def context(self) -> int:
@@ -70,8 +72,10 @@ def network(sketch: Sketch, style: Style, plan: Plan, seed: int) -> Density:
     """Returns a network with initial weights."""
     heads = sketch.heads(style.pnn, plan.knots if style.hats else 0)
     ordered = sketch.ordered(heads)
-    straight = no_hats(sketch.given)
-    heard = straight if style.guess and not style.hats else list(range(sketch.context))
+    given = sketch.given if style.trees else sketch.given[: len(sketch.given) - sketch.guesses]
+    straight = no_hats(given)
+    every = list(range(sum(head.inputs for head in given)))
+    heard = straight if style.guess and not style.hats else every
     net: WeightModel = MaskedMLP(
         [head.inputs for head in ordered],
         [head.weights for head in ordered],
@@ -87,6 +91,8 @@ def network(sketch: Sketch, style: Style, plan: Plan, seed: int) -> Density:
         return Whitened(NITS(heads, net, sketch.order))
     if style.guess:
         net = Guided(net, ordered, sketch.context, straight, heard)
+    elif len(heard) < sketch.context:
+        net = Heard(net, sketch.context, heard)
     return NITS(heads, net, sketch.order)
 
 

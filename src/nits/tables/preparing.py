@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from nits.model.reading import Reading
-from nits.tables import orders, room, schema, told
+from nits.tables import defaults, orders, room, schema, told
+from nits.tables.defaults import Plan
 from nits.tables.frames import Frame
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
@@ -27,8 +28,35 @@ def refuse_too_wide(estimator: NITSDensity, frame: Frame, rows: int) -> None:
     rows: Of the whole table, of which the frame may have some.
     """
     context = given_names(estimator, list(frame.columns))
-    plan = estimator._plan(rows, len(frame.columns) - len(context))
-    room.refuse_too_wide(frame, context, plan)
+    found = plan(estimator, rows, len(frame.columns) - len(context))
+    room.refuse_too_wide(frame, context, found)
+
+
+def plan(
+    estimator: NITSDensity, rows: int, columns: int, groups: int = 1, *, guessed: bool = False
+) -> Plan:
+    """Returns the plan for a table, with what the user has named in place of the defaults.
+
+    guessed: Whether there are trees; by default some of the networks read what they guess.
+    """
+    e = estimator
+    alone = 1 if e.max_steps is not None else None
+    named = {
+        "members": e.members or alone,
+        "hidden": e.hidden,
+        "blocks": e.blocks,
+        "learning_rate": e.learning_rate,
+    }
+    style = {
+        "pnn": e.pnn,
+        "dropout": e.dropout,
+        "whiten": e.whiten or None,
+        "trees": e.trees or None,
+    }
+    seconds = None if e.max_minutes is None else 60 * e.max_minutes
+    compete = guessed and e.trees is None
+    found = defaults.plan(rows, columns, groups, seconds, guessed=compete)
+    return found.overruled(named, style)
 
 
 def given_names(estimator: NITSDensity, columns: list[str]) -> list[str]:

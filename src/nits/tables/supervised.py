@@ -45,7 +45,7 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
         *,
         kinds: Mapping[str | int, str] | str | None = None,
         members: int | None = None,
-        trees: bool = False,
+        trees: bool | None = None,
         max_minutes: float | None = None,
         max_steps: int | None = None,
         random_state: int | np.random.RandomState | None = None,

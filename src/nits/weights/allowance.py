@@ -68,11 +68,17 @@ class Allowance:
 
     def lines(self, about: dict[str, Any], inputs: Sequence[int]) -> None:
         """Checks the sizes of the lines of a `Guided`."""
-        context = size(about["context"], "context", self.numbers)
-        for name in ("straight", "heard"):
-            for position in about[name]:
-                size(position, name, context - 1)
+        context = self.heard(about)
+        for position in about["straight"]:
+            size(position, "straight", context - 1)
         self.take(len(inputs) * (len(about["straight"]) + sum(inputs)))
+
+    def heard(self, about: dict[str, Any]) -> int:
+        """Checks which features of a context are heard; returns how many it has."""
+        context = size(about["context"], "context", self.numbers)
+        for position in about["heard"]:
+            size(position, "heard", context - 1)
+        return context
 
     def causal_conv(
         self, about: dict[str, Any], channels: Sequence[int], inputs: int, outputs: int

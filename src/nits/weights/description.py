@@ -13,6 +13,7 @@ from nits.weights.allowance import Allowance, size
 from nits.weights.causal_conv import CausalConv, ConvSize
 from nits.weights.clusters import Clusters
 from nits.weights.guided import Guided
+from nits.weights.heard import Heard
 from nits.weights.independent import Independent
 from nits.weights.masked_mlp import MaskedMLP
 from nits.weights.weight_model import WeightModel
@@ -29,6 +30,13 @@ def described(weights: WeightModel) -> dict[str, Any]:
             "heard": weights.heard,
             "model": inner,
         }
+    if isinstance(weights, Heard):
+        return {
+            "kind": "heard",
+            "context": weights.context,
+            "heard": weights.heard,
+            "model": described(weights.model),
+        }
     if isinstance(weights, Clusters):
         return {"kind": "clusters", "components": weights.components}
     if isinstance(weights, Independent):
@@ -38,8 +46,8 @@ def described(weights: WeightModel) -> dict[str, Any]:
     if isinstance(weights, CausalConv):
         return {"kind": "causal_conv", "context": weights.context, **weights.sizes()}
     raise TypeError(
-        "a file can describe Guided, Clusters, Independent, MaskedMLP and CausalConv, but not "
-        f"{type(weights).__name__}; save its state_dict yourself."
+        "a file can describe Guided, Heard, Clusters, Independent, MaskedMLP and CausalConv, "
+        f"but not {type(weights).__name__}; save its state_dict yourself."
     )
 
 
@@ -54,6 +62,10 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head], allowance: Allowanc
         allowance.lines(about, inputs)
         inner = weights_of(about["model"], heads, allowance)
         return Guided(inner, heads, int(about["context"]), about["straight"], about["heard"])
+    if about["kind"] == "heard":
+        allowance.heard(about)
+        inner = weights_of(about["model"], heads, allowance)
+        return Heard(inner, int(about["context"]), about["heard"])
     if about["kind"] == "clusters":
         allowance.clusters(about, outputs)
         return Clusters(heads, about["components"])

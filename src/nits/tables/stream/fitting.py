@@ -94,7 +94,7 @@ def learn(estimator: NITSDensity, source: Source) -> None:
     )
     preparing.settle(estimator, *decided, list(frame.columns))
     heads = [column.head(preparing.READ_BY, 0) for column in estimator.schema_.columns]
-    plan = estimator._plan(len(source), len(heads), len(list(groups(heads))))
+    plan = preparing.plan(estimator, len(source), len(heads), len(list(groups(heads))))
     numbers, units = estimator.schema_.numbers(frame)
     given = estimator._given(frame)
     preparing.read(estimator, given, plan.knots)
