@@ -21,7 +21,7 @@ from nits.chunks import slices
 from nits.kernels import compiled, compiled_quantile, native
 from nits.pnn import network, roots
 
-__all__ = ["Policy", "cdf", "current", "holding", "log_prob", "quantile", "using"]
+__all__ = ["Policy", "cdf", "current", "holding", "log_prob", "quantile", "trunk", "using"]
 
 VARIABLE = "NITS_KERNELS"
 """Environment variable that lists the kernels allowed, as `native,compiled`; `plain` for none."""
@@ -135,6 +135,17 @@ def cdf(theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: Sequence[in
             policy.ran.add(NATIVE)
             return found
     return _by_columns(_below, theta, (x,), low, high, hidden)
+
+
+def trunk(x: Tensor) -> bool:
+    """Returns whether our own kernels evaluate the layers of an image network with input x."""
+    policy = current()
+    if not policy.applies or not policy.native or torch.is_autocast_enabled(x.device.type):
+        return False
+    if not native.usable(x):
+        return False
+    policy.ran.add(NATIVE)
+    return True
 
 
 def _cdf_by_mass(

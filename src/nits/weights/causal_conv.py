@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nits import kernels
 from nits.heads.head import Head, PNNHead
 from nits.pnn.random import Seeded, seeded
+from nits.weights import causal_native
 from nits.weights.causal_layers import (
     Across,
     Down,
@@ -167,6 +169,9 @@ class CausalConv(WeightModel):
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N)."""
         x = self.planes(features)
+        if kernels.trunk(x):
+            given = None if context is None else context.t()
+            return causal_native.theta(self, x.permute(0, 2, 3, 1), given)
         side = (
             None
             if context is None

@@ -85,6 +85,13 @@ class PixelTheta(nn.Module):
         guess = self.guess[c, None, : seen.shape[-2]] @ seen + self.guess[c, -1]
         return torch.cat([slopes, guess + offsets * torch.exp(-log_weights(slopes)), rest], -2)
 
+    def guesses(self, near: Tensor) -> Tensor:
+        """Returns the guesses r of all channels, shape (…, C), from features nearby, (…, n)."""
+        seen = torch.tensor([direct.shape[1] for direct in self.direct], device=near.device)
+        lines, constants = self.guess[:, :-1], self.guess[:, -1]
+        lines = lines * (torch.arange(lines.shape[1], device=near.device) < seen[:, None])
+        return near[..., : lines.shape[1]] @ lines.t() + constants
+
     def start_at(self, theta: Tensor) -> None:
         """Makes the output theta, shape (pixels, C, P), whatever the input."""
         with torch.no_grad():
