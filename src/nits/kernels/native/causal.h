@@ -1,16 +1,17 @@
 // Causal convolutions of 2 × 3 and 2 × 2 taps by Winograd's minimal filtering.
 //
-// Two neighbouring outputs y of two taps g cost three products and not four, two of three taps four
-// and not six:
+// Of four neighbouring inputs x, four products m give three outputs y of two taps g, which one by one
+// would cost six:
 //
-//     y₀ = m₀ + m₁        m₀ = (x₀ − x₁) g₀   m₁ = x₁ (g₀ + g₁)              m₂ = (x₁ − x₂) g₁
-//     y₁ = m₁ − m₂
+//     m₀ = (x₀ − x₂) g₀             y₀ = m₀ + m₁ + m₂
+//     m₁ = (x₁ + x₂) (g₀ + g₁)/2    y₁ = m₁ − m₂
+//     m₂ = (x₂ − x₁) (g₀ − g₁)/2    y₂ = m₁ + m₂ − m₃
+//     m₃ = (x₁ − x₃) g₁
 //
-//     y₀ = m₀ + m₁ + m₂   m₀ = (x₀ − x₂) g₀   m₁ = (x₁ + x₂) (g₀ + g₁ + g₂)/2
-//     y₁ = m₁ − m₂ − m₃   m₃ = (x₁ − x₃) g₂   m₂ = (x₂ − x₁) (g₀ − g₁ + g₂)/2
-//
-// A tile is 2 × 2 outputs, `dilation` apart. The products of all tiles with one of the nine or
-// twelve combinations of taps are a product of matrices. Gradients are the transposes of these maps.
+// With three taps they give two outputs of six products: y₀ = m₀ + m₁ + m₂, y₁ = m₁ − m₂ − m₃, with
+// (g₀ ± g₁ + g₂)/2 in the middle. In two directions, 16 products are six outputs of 2 × 3 taps, or nine
+// of 2 × 2: a tile, whose outputs are `dilation` apart. The products of all tiles with one combination
+// of taps are a product of matrices. Gradients are the transposes of these maps.
 
 #pragma once
 
@@ -25,74 +26,78 @@ namespace nits {
 // the last one is the pixel itself, or with three taps the middle one of the last row.
 struct Convolution {
     int64_t count, height, width, inputs, outputs, taps, dilation, threads;
-
-    int64_t points() const { return 3 * (taps + 1); }
 };
 
-constexpr int64_t tiles_at_once = 64;
+constexpr int64_t tiles_at_once = 96;
 
-// Where the outputs of tiles begin: places whose number, divided by the dilation, is even.
-inline std::vector<int64_t> tile_starts(int64_t size, int64_t dilation) {
+// Where tiles with so many outputs begin, in a direction of so many pixels.
+inline std::vector<int64_t> tile_starts(int64_t size, int64_t dilation, int outputs) {
     std::vector<int64_t> found;
     for (int64_t i = 0; i < size; ++i) {
-        if (i / dilation % 2 == 0) found.push_back(i);
+        if (i / dilation % outputs == 0) found.push_back(i);
     }
     return found;
 }
 
+// One direction with so many taps: maps of numbers that lie `step` apart in an array.
 template <class T, int Taps>
-struct Combinations {
-    static constexpr int points = Taps + 1;
+struct Direction;
 
-    // What is multiplied, from Taps + 1 inputs that lie `step` apart in an array.
-    static void inputs(V<T>* x, int step) {
-        const V<T> a = x[0], b = x[step], c = x[2 * step];
-        if constexpr (Taps == 2) {
-            x[0] = a - b;
-            x[2 * step] = b - c;
-        } else {
-            const V<T> d = x[3 * step];
-            x[0] = a - c;
-            x[step] = b + c;
-            x[2 * step] = c - b;
-            x[3 * step] = b - d;
-        }
+template <class T>
+struct Direction<T, 2> {
+    static constexpr int inputs = 4, outputs = 3;
+
+    // Turns inputs into what is multiplied.
+    static void enter(V<T>* x, int step) {
+        const V<T> a = x[0], b = x[step], c = x[2 * step], d = x[3 * step];
+        x[0] = a - c;
+        x[step] = b + c;
+        x[2 * step] = c - b;
+        x[3 * step] = b - d;
     }
 
-    static void inputs_transposed(V<T>* x, int step) {
-        const V<T> a = x[0], b = x[step], c = x[2 * step];
-        if constexpr (Taps == 2) {
-            x[step] = b - a + c;
-            x[2 * step] = -c;
-        } else {
-            const V<T> d = x[3 * step];
-            x[step] = b - c + d;
-            x[2 * step] = b + c - a;
-            x[3 * step] = -d;
-        }
+    static void enter_transposed(V<T>* x, int step) {
+        const V<T> a = x[0], b = x[step], c = x[2 * step], d = x[3 * step];
+        x[step] = b - c + d;
+        x[2 * step] = b + c - a;
+        x[3 * step] = -d;
     }
 
-    // Two outputs from Taps + 1 products.
-    static void outputs(V<T>* m, int step) {
+    // Turns products into outputs.
+    static void leave(V<T>* m, int step) {
+        const V<T> a = m[0], b = m[step], c = m[2 * step], d = m[3 * step];
+        m[0] = a + b + c;
+        m[step] = b - c;
+        m[2 * step] = b + c - d;
+    }
+
+    static void leave_transposed(V<T>* m, int step) {
         const V<T> a = m[0], b = m[step], c = m[2 * step];
-        if constexpr (Taps == 2) {
-            m[0] = a + b;
-            m[step] = b - c;
-        } else {
-            m[0] = a + b + c;
-            m[step] = b - c - m[3 * step];
-        }
+        m[step] = a + b + c;
+        m[2 * step] = a - b + c;
+        m[3 * step] = -c;
+    }
+};
+
+template <class T>
+struct Direction<T, 3> {
+    static constexpr int inputs = 4, outputs = 2;
+
+    static void enter(V<T>* x, int step) { Direction<T, 2>::enter(x, step); }
+
+    static void enter_transposed(V<T>* x, int step) { Direction<T, 2>::enter_transposed(x, step); }
+
+    static void leave(V<T>* m, int step) {
+        const V<T> a = m[0], b = m[step], c = m[2 * step];
+        m[0] = a + b + c;
+        m[step] = b - c - m[3 * step];
     }
 
-    static void outputs_transposed(V<T>* m, int step) {
+    static void leave_transposed(V<T>* m, int step) {
         const V<T> a = m[0], b = m[step];
         m[step] = a + b;
-        if constexpr (Taps == 2) {
-            m[2 * step] = -b;
-        } else {
-            m[2 * step] = a - b;
-            m[3 * step] = -b;
-        }
+        m[2 * step] = a - b;
+        m[3 * step] = -b;
     }
 };
 
@@ -100,12 +105,15 @@ struct Combinations {
 template <class T, int Taps>
 class Tiles {
    public:
-    static constexpr int across = Taps + 1, points = 3 * across;
+    using Down = Direction<T, 2>;
+    using Across = Direction<T, Taps>;
+    static constexpr int side = Across::inputs, points = Down::inputs * side;
+    static constexpr int down = Down::outputs, across = Across::outputs;
 
     explicit Tiles(const Convolution& size)
         : size_(size),
-          rows_(tile_starts(size.height, size.dilation)),
-          columns_(tile_starts(size.width, size.dilation)),
+          rows_(tile_starts(size.height, size.dilation, down)),
+          columns_(tile_starts(size.width, size.dilation, across)),
           wide_(whole_vectors<T>(size.inputs)),
           tall_(whole_vectors<T>(size.outputs)),
           inputs_(points * (tiles_at_once * wide_ + apart)),
@@ -159,20 +167,20 @@ class Tiles {
         return reinterpret_cast<T*>(outputs_.data() + p * (tiles_at_once * tall_ + apart));
     }
 
-    // The pixels of a tile's inputs, or −1 for those outside of the image. Outputs are the last two
-    // of three rows, and of columns the second and third.
+    // The pixels of a tile's inputs, or −1 for those outside of the image. The first output is at the
+    // second input of each direction.
     struct Places {
         int64_t at[points];
 
-        int64_t output(int q) const { return at[(q / 2 + 1) * across + q % 2 + 1]; }
+        int64_t output(int q) const { return at[(q / across + 1) * side + q % across + 1]; }
     };
 
     Places places(int64_t tile) const {
         const int64_t top = rows_[tile / columns_.size()], left = columns_[tile % columns_.size()];
         Places found;
         for (int p = 0; p < points; ++p) {
-            const int64_t i = top + (p / across - 1) * size_.dilation;
-            const int64_t j = left + (p % across - 1) * size_.dilation;
+            const int64_t i = top + (p / side - 1) * size_.dilation;
+            const int64_t j = left + (p % side - 1) * size_.dilation;
             const bool inside = i >= 0 && i < size_.height && j >= 0 && j < size_.width;
             found.at[p] = inside ? i * size_.width + j : -1;
         }
@@ -198,8 +206,8 @@ class Tiles {
             for_each_vector(size_.inputs, [&](int64_t c, int n) {
                 V<T> tile[points];
                 for (int p = 0; p < points; ++p) tile[p] = load<T>(from[p] + c, n);
-                for (int q = 0; q < across; ++q) Combinations<T, 2>::inputs(tile + q, across);
-                for (int q = 0; q < 3; ++q) Combinations<T, Taps>::inputs(tile + q * across, 1);
+                for (int q = 0; q < side; ++q) Down::enter(tile + q, side);
+                for (int q = 0; q < Down::inputs; ++q) Across::enter(tile + q * side, 1);
                 for (int p = 0; p < points; ++p) keep(inputs(p) + t * wide() + c, tile[p]);
             });
         }
@@ -211,12 +219,8 @@ class Tiles {
             for_each_vector(size_.inputs, [&](int64_t c, int n) {
                 V<T> tile[points];
                 for (int p = 0; p < points; ++p) tile[p] = kept(inputs(p) + t * wide() + c);
-                for (int q = 0; q < 3; ++q) {
-                    Combinations<T, Taps>::inputs_transposed(tile + q * across, 1);
-                }
-                for (int q = 0; q < across; ++q) {
-                    Combinations<T, 2>::inputs_transposed(tile + q, across);
-                }
+                for (int q = 0; q < Down::inputs; ++q) Across::enter_transposed(tile + q * side, 1);
+                for (int q = 0; q < side; ++q) Down::enter_transposed(tile + q, side);
                 for (int p = 0; p < points; ++p) {
                     if (places.at[p] < 0) continue;
                     T* to = dx + places.at[p] * size_.inputs + c;
@@ -233,12 +237,12 @@ class Tiles {
                 const V<T> base = load<T>(bias + c, n);
                 V<T> tile[points];
                 for (int p = 0; p < points; ++p) tile[p] = kept(outputs(p) + t * tall() + c);
-                for (int q = 0; q < across; ++q) Combinations<T, 2>::outputs(tile + q, across);
-                for (int q = 0; q < 2; ++q) Combinations<T, Taps>::outputs(tile + q * across, 1);
-                for (int q = 0; q < 4; ++q) {
+                for (int q = 0; q < side; ++q) Down::leave(tile + q, side);
+                for (int q = 0; q < down; ++q) Across::leave(tile + q * side, 1);
+                for (int q = 0; q < down * across; ++q) {
                     const int64_t at = places.output(q);
                     if (at < 0) continue;
-                    V<T> found = tile[q / 2 * across + q % 2] + base;
+                    V<T> found = tile[q / across * side + q % across] + base;
                     if (plus) found += load<T>(plus + at * size_.outputs + c, n);
                     store<T>(y + at * size_.outputs + c, found, n);
                 }
@@ -250,22 +254,18 @@ class Tiles {
         const T* zeros = reinterpret_cast<const T*>(nothing_.data());
         for (int64_t t = 0; t < tiles; ++t) {
             const Places places = this->places(first + t);
-            const T* from[4];
-            for (int q = 0; q < 4; ++q) {
+            const T* from[down * across];
+            for (int q = 0; q < down * across; ++q) {
                 const int64_t at = places.output(q);
                 from[q] = at < 0 ? zeros : dy + at * size_.outputs;
             }
             for_each_vector(size_.outputs, [&](int64_t c, int n) {
                 V<T> tile[points];
-                for (int q = 0; q < 4; ++q) {
-                    tile[q / 2 * across + q % 2] = load<T>(from[q] + c, n);
+                for (int q = 0; q < down * across; ++q) {
+                    tile[q / across * side + q % across] = load<T>(from[q] + c, n);
                 }
-                for (int q = 0; q < 2; ++q) {
-                    Combinations<T, Taps>::outputs_transposed(tile + q * across, 1);
-                }
-                for (int q = 0; q < across; ++q) {
-                    Combinations<T, 2>::outputs_transposed(tile + q, across);
-                }
+                for (int q = 0; q < down; ++q) Across::leave_transposed(tile + q * side, 1);
+                for (int q = 0; q < side; ++q) Down::leave_transposed(tile + q, side);
                 for (int p = 0; p < points; ++p) keep(outputs(p) + t * tall() + c, tile[p]);
             });
         }

@@ -23,28 +23,23 @@ void for_each_feature(const Pixels& pixels, Work work) {
     }
 }
 
-// eˣ − 1 for x ≤ 0, and x above.
-template <class T>
-inline V<T> elu(V<T> x) {
-    const V<T> below = minimum<T>(x, V<T>{});
-    return x > T(0) ? x : -kappa<T>(-below);
-}
-
 // The derivative of y = elu(x), which y tells: 1 for y > 0, y + 1 elsewhere.
 template <class T>
 inline V<T> elu_slope(V<T> y) {
     return minimum<T>(y, V<T>{}) + T(1);
 }
 
-// both: elu(x) and elu(−x) side by side, twice as many features.
+// both: elu(x) and elu(−x) side by side, twice as many features. One of them is |x|, the other
+// e⁻|ˣ| − 1.
 template <class T>
 void signs(const Pixels& pixels, const T* x, T* both) {
     const int64_t features = pixels.features;
     for_each_feature<T>(pixels, [&](int64_t i, int64_t c, int n) {
         const V<T> v = load<T>(x + i * features + c, n);
         T* to = both + 2 * i * features + c;
-        store<T>(to, elu<T>(v), n);
-        store<T>(to + features, elu<T>(-v), n);
+        const V<T> size = absolute<T>(v), below = -kappa<T>(size);
+        store<T>(to, v > T(0) ? size : below, n);
+        store<T>(to + features, v > T(0) ? below : size, n);
     });
 }
 
@@ -155,7 +150,7 @@ template <class T, int Taps>
 void convolve_backward(const Convolution& size, const T* x, const T* dy, const T* v, T* dx, T* du) {
     const int64_t area = size.height * size.width;
     const int64_t tall = whole_vectors<T>(size.outputs) * Lanes<T>::count;
-    const int64_t weights = du ? size.points() * size.inputs * tall : 0;
+    const int64_t weights = du ? Tiles<T, Taps>::points * size.inputs * tall : 0;
     summed<T>(size.threads, weights, du, [&](int64_t k, T* part) {
         Tiles<T, Taps> tiles(size);
         for (int64_t n = size.count * k / size.threads; n < size.count * (k + 1) / size.threads; ++n) {

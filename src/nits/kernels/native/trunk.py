@@ -42,8 +42,8 @@ class _Placing(ctypes.Structure):
 
 
 COMBINED: dict[int, tuple[tuple[float, ...], ...]] = {
-    2: ((1, 0), (1, 1), (0, 1)),
-    3: ((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)),
+    2: ((1, 0), (1 / 2, 1 / 2), (1 / 2, -1 / 2), (0, 1)),
+    3: ((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)),
 }
 """The combinations of taps that inputs are multiplied with (`causal.h`)."""
 
@@ -61,7 +61,10 @@ def gate(x: Tensor, both: Tensor) -> Tensor:
 
 
 def pointwise(x: Tensor, weight: Tensor, plus: Tensor | None = None) -> Tensor:
-    """Returns x Wᵀ, plus something, for x, shape (…, inputs), and W, shape (outputs, inputs)."""
+    """Returns x Wᵀ for x, shape (…, inputs), and W, shape (outputs, inputs).
+
+    plus: Something that it is added to, in place.
+    """
     found: Tensor = _Pointwise.apply(x, weight, plus)
     return found
 
@@ -75,7 +78,8 @@ def convolution(
     """
     down, along = (weight.new_tensor(COMBINED[weight.shape[k]]) for k in (2, 3))
     combined = torch.einsum("pi,qj,ocij->pqco", down, along, weight).flatten(0, 1)
-    found: Tensor = _Convolution2d.apply(x, combined, bias, dilation, plus)
+    place = weight.shape[3], dilation
+    found: Tensor = _Convolution2d.apply(x, combined, bias, place, plus)
     return found
 
 
@@ -132,6 +136,8 @@ class _Pointwise(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, plus: Tensor | None) -> Tensor:
         x = x.contiguous()
         ctx.save_for_backward(x, weight)
+        if plus is not None:
+            ctx.mark_dirty(plus)
         return _product(x, weight.t(), plus)
 
     @staticmethod
@@ -151,12 +157,9 @@ class _Pointwise(torch.autograd.Function):
 
 
 def _product(x: Tensor, weight: Tensor, plus: Tensor | None) -> Tensor:
-    """Returns x W, plus something, for W of shape (inputs, outputs)."""
+    """Returns x W for W of shape (inputs, outputs), added to something in place."""
     whole, outputs = _whole(weight), weight.shape[1]
-    shape = (*x.shape[:-1], outputs)
-    y = x.new_empty(shape) if plus is None else plus.expand(shape).clone(
-        memory_format=torch.contiguous_format
-    )
+    y = x.new_empty(*x.shape[:-1], outputs) if plus is None else plus
     add = ctypes.c_int64(plus is not None)
     _call("pointwise", x, _pixels(x), ctypes.c_int64(outputs), x, whole, y, add)
     return y
@@ -165,12 +168,17 @@ def _product(x: Tensor, weight: Tensor, plus: Tensor | None) -> Tensor:
 class _Convolution2d(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, combined: Tensor, bias: Tensor, dilation: int, plus: Tensor | None
+        ctx: Any,
+        x: Tensor,
+        combined: Tensor,
+        bias: Tensor,
+        place: tuple[int, int],
+        plus: Tensor | None,
     ) -> Tensor:
         x, bias = x.contiguous(), bias.contiguous()
         plus = None if plus is None else plus.contiguous()
         ctx.save_for_backward(x, combined)
-        ctx.size = _convolution(x, combined, dilation)
+        ctx.size = _Convolution(*x.shape, combined.shape[2], *place, torch.get_num_threads())
         y = x.new_empty(*x.shape[:-1], combined.shape[2])
         _call("convolution", x, ctx.size, x, _whole(combined), bias, plus, y)
         return y
@@ -220,11 +228,6 @@ def _whole(x: Tensor) -> Tensor:
 
 def _pixels(x: Tensor) -> _Pixels:
     return _Pixels(x.numel() // x.shape[-1], x.shape[-1], torch.get_num_threads())
-
-
-def _convolution(x: Tensor, combined: Tensor, dilation: int) -> _Convolution:
-    taps = combined.shape[0] // 3 - 1
-    return _Convolution(*x.shape, combined.shape[2], taps, dilation, torch.get_num_threads())
 
 
 def _call(name: str, like: Tensor, size: Any, *arguments: Any) -> None:
