@@ -1,4 +1,4 @@
-"""Image networks by our own kernels: each layer and its gradients against plain tensor operations."""
+"""Image networks by our own kernels: layers and their gradients against plain operations."""
 
 import itertools
 
@@ -34,8 +34,8 @@ def assert_same(found: Tensor, expected: Tensor, inputs: list[Tensor]) -> None:
         strict=True,
     )
     for mine, theirs in pairs:
-        assert (mine is None) == (theirs is None)
-        if mine is None:  # as the first stream if there are no blocks
+        if theirs is None:  # as of the first stream if there are no blocks
+            assert mine is None or not mine.any()
             continue
         error = (mine - theirs).detach().abs().max()
         assert float(error) <= CLOSE[mine.dtype] * float(theirs.detach().abs().max())

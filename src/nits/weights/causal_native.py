@@ -1,4 +1,4 @@
-"""NITS-CONV by our own kernels: the network of `causal_conv` with the features of a pixel side by side."""
+"""NITS-CONV by our own kernels: `causal_conv` with the features of a pixel side by side."""
 
 from __future__ import annotations
 

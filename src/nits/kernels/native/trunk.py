@@ -1,6 +1,6 @@
-"""Layers of causal convolutional networks in C++, with gradients, for pixels with features side by side.
+"""Layers of causal convolutional networks in C++, with gradients.
 
-Convolutions take half of the products that the plain ones take (`causal.h`), and the other layers
+The features of a pixel lie side by side. Convolutions take half of the products that the plain ones take (`causal.h`), and the other layers
 read and write each number once.
 """
 
