@@ -1,7 +1,7 @@
 """Layers of causal convolutional networks in C++, with gradients.
 
-The features of a pixel lie side by side. Convolutions take half of the products that the plain ones take (`causal.h`), and the other layers
-read and write each number once.
+The features of a pixel lie side by side. Convolutions take fewer than half of the products that
+plain ones take (`causal.h`), and the other layers read and write each number once.
 """
 
 from __future__ import annotations
