@@ -37,9 +37,8 @@ def theta(model: CausalConv, x: Tensor, context: Tensor | None) -> Tensor:
 
 def _columns(model: CausalConv, x: Tensor) -> Tensor:
     """Returns (N, H, W, C, …) as (N, D, …), for the pixels that have columns."""
-    there = model.present.flatten()
     pixels = x.flatten(1, 2)
-    return (pixels if bool(there.all()) else pixels[:, there]).flatten(1, 2)
+    return (pixels if model.complete else pixels[:, model.present.flatten()]).flatten(1, 2)
 
 
 def streams(model: CausalConv, x: Tensor, context: Tensor | None) -> Tensor:
