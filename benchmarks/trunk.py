@@ -2,7 +2,7 @@
 
     git worktree add ../base COMMIT
     python benchmarks/trunk.py ../base [--rounds 5] [--programs sampling training]
-        → benchmarks/results/trunk.json
+        → benchmarks/results/trunk.json, or trunk-training.json if that is all that is timed
 
 Both checkouts build the small size for 32 × 32 × 3 pixels from one seed, in a process each. Times
 are seconds of CPU, which another program on the same core does not lengthen, as it does those of a
@@ -141,7 +141,8 @@ def main(argv: list[str] | None = None) -> int:
     commit = subprocess.run(git, cwd=args.base, capture_output=True, text=True, check=True)
     figures = compared(args.base, args.programs, args.rounds, args.rows)
     about = {"base": commit.stdout.strip(), "rounds": args.rounds, "rows": args.rows}
-    print(write_figures("trunk", about | figures))
+    name = "trunk-training" if args.programs == ["training"] else "trunk"
+    print(write_figures(name, about | figures))
     return 0
 
 

@@ -193,6 +193,9 @@ def _sample(verb: argparse.ArgumentParser) -> None:
     )
     _given(verb)
     verb.add_argument("--complete", action="store_true", help="draw no missing values")
+    verb.add_argument(
+        "--grow", action="store_true", help="write a grid of images again while it is drawn"
+    )
     verb.add_argument("--seed", type=int)
     _engine(verb)
     _safe_csv(verb)

@@ -17,8 +17,10 @@ from nits import checks
 from nits.chunks import slices
 from nits.heads import Continuous, Quantized
 from nits.images import arrays
+from nits.images.classifying import Classifying
 from nits.images.completing import Completing
 from nits.images.dequantized import LEVELS, Dequantized
+from nits.images.drawing import Drawing
 from nits.images.shown import Shown
 from nits.model.density import Density
 from nits.model.joint import NITS
@@ -36,7 +38,9 @@ PIXELS_PER_STEP = 8192
 RATE_TIMES_FILTERS = 0.16
 
 
-class NITSImages(Shown, Completing, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class NITSImages(  # type: ignore[misc]
+    Shown, Completing, Drawing, Classifying, DensityMixin, BaseEstimator
+):
     """The exact probability of 8-bit images, grey or RGB, all of one size, pixel by pixel.
 
     It keeps scikit-learn's contract, with images in place of X and labels in place of y.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
@@ -21,7 +21,17 @@ from nits.chunks import slices
 from nits.kernels import compiled, compiled_quantile, native
 from nits.pnn import network, roots
 
-__all__ = ["Policy", "cdf", "current", "holding", "log_prob", "quantile", "using"]
+__all__ = [
+    "Policy",
+    "cdf",
+    "current",
+    "full_precision",
+    "holding",
+    "log_prob",
+    "quantile",
+    "trunk",
+    "using",
+]
 
 VARIABLE = "NITS_KERNELS"
 """Environment variable that lists the kernels allowed, as `native,compiled`; `plain` for none."""
@@ -137,6 +147,24 @@ def cdf(theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: Sequence[in
     return _by_columns(_below, theta, (x,), low, high, hidden)
 
 
+def full_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Returns a block of code without `torch.autocast`; tensors without numbers never have it."""
+    if device.type == "meta":
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
+
+
+def trunk(x: Tensor) -> bool:
+    """Returns whether our own kernels evaluate the layers of an image network with input x."""
+    if torch.compiler.is_compiling() or not native.usable(x):
+        return False
+    policy = current()
+    if not policy.applies or not policy.native or torch.is_autocast_enabled(x.device.type):
+        return False
+    policy.ran.add(NATIVE)
+    return True
+
+
 def _cdf_by_mass(
     theta: Tensor, x: Tensor, low: Tensor, high: Tensor, hidden: Sequence[int]
 ) -> Tensor | None:
@@ -210,12 +238,16 @@ def _by_columns(
     high: Tensor,
     hidden: Sequence[int],
 ) -> Tensor:
-    """Evaluates a few columns at a time, so that their weights stay in the cache."""
-    if theta.dim() == 2:
-        return function(network.normalized(theta, low, high, hidden), *points)
-    size = max(1, PNNS_AT_ONCE // max(points[0].shape[-1], 1))
-    parts = []
-    for some in slices(len(theta), size):
-        at = network.normalized(theta[some].movedim(1, 0), low[some], high[some], hidden)
-        parts.append(function(at, *(point[some] for point in points)))
-    return torch.cat(parts)
+    """Evaluates a few columns at a time, so that their weights stay in the cache.
+
+    Never in a lower precision: PNNs are differences of large numbers.
+    """
+    with full_precision(theta.device):
+        if theta.dim() == 2:
+            return function(network.normalized(theta, low, high, hidden), *points)
+        size = max(1, PNNS_AT_ONCE // max(points[0].shape[-1], 1))
+        parts = []
+        for some in slices(len(theta), size):
+            at = network.normalized(theta[some].movedim(1, 0), low[some], high[some], hidden)
+            parts.append(function(at, *(point[some] for point in points)))
+        return torch.cat(parts)

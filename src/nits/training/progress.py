@@ -134,7 +134,7 @@ class Counter(Drawn):
         self.bar = Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True)
         self.task = self.bar.add_task("", total=total, rate="—")
 
-    def add(self, count: int) -> None:
+    def add(self, count: float) -> None:
         """Counts some more."""
         self.bar.advance(self.task, count)
         speed = self.bar.tasks[0].speed

@@ -16,19 +16,22 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nits import kernels
 from nits.heads.head import Head, PNNHead
 from nits.pnn.random import Seeded, seeded
+from nits.weights import causal_native
 from nits.weights.causal_layers import (
     Across,
     Down,
     Gated,
     at,
-    beside,
     both_signs,
+    gated,
     neighbours,
     shifted_down,
     shifted_right,
 )
+from nits.weights.causal_pairs import Pair, again
 from nits.weights.causal_stepper import ConvStepper
 from nits.weights.causal_theta import PixelTheta
 from nits.weights.weight_model import Read, WeightModel
@@ -73,7 +76,8 @@ class CausalConv(WeightModel):
     """Gated residual blocks at full resolution, with dilations in place of down-sampling.
 
     Weights start at 1/√fan-in and each block close to the identity, so that training needs no
-    normalization.
+    normalization. With `recompute` set to True, training keeps one pair of features per block and
+    computes the others again for the gradient: less memory, a third more work.
 
     inputs, outputs, context: See `WeightModel`; all columns alike.
     shape: Channels, height and width of the images.
@@ -109,7 +113,9 @@ class CausalConv(WeightModel):
         self.size = size or ConvSize()
         filters, blocks, dilations, self.dropout = self.size
         self.shape = shape
+        self.recompute = False
         there = torch.ones(shape[1:], dtype=torch.bool) if present is None else present.bool()
+        self.complete = present is None or bool(there.all())
         self.register_buffer("present", there, persistent=False)
         read = shape[0] * self.inputs[0] + 1  # features of the channels, and the mask `present`
         self.first_down = Down(read, filters, generator=source)
@@ -142,10 +148,12 @@ class CausalConv(WeightModel):
         """Returns features, shape (D f, N), as images, (N, C f + 1, H, W), with 0 for no pixel."""
         c, height, width = self.shape
         per_pixel = features.view(-1, c * self.inputs[0], features.shape[-1])  # (pixels, C f, N)
-        whole = features.new_zeros(height * width, c * self.inputs[0] + 1, features.shape[-1])
-        there = self.present.flatten()
-        whole[there, :-1] = per_pixel
-        whole[there, -1] = 1
+        flags = per_pixel.new_ones(len(per_pixel), 1, features.shape[-1])
+        whole = torch.cat([per_pixel, flags], 1)
+        if not self.complete:
+            there, present = self.present.flatten(), whole
+            whole = features.new_zeros(height * width, *present.shape[1:])
+            whole[there] = present
         planes = whole.view(height, width, -1, features.shape[-1]).permute(3, 2, 0, 1)
         # Convolutions are fastest in this layout.
         return planes.contiguous(memory_format=torch.channels_last)
@@ -156,23 +164,36 @@ class CausalConv(WeightModel):
         v = shifted_down(self.above(x)) + shifted_right(self.first_left(x))
         us: list[Tensor] = []
         vs: list[Tensor] = []
-        for down, across, earlier in zip(self.down, self.across, self.shortcuts, strict=True):
-            u = down(u, beside(at(us, earlier), side), self.dropout, self.generator)
-            us.append(both_signs(u))
-            beside_v = beside(us[-1], at(vs, earlier), side)
-            v = across(v, beside_v, self.dropout, self.generator)
-            vs.append(both_signs(v))
-        return vs[-1] if vs else both_signs(v)
+        blocks = zip(gated(self.down), gated(self.across), self.shortcuts, strict=True)
+        for down, across, earlier in blocks:
+            pair = Pair(down, across, self.dropout, self.generator)
+            given = u, v, at(us, earlier), at(vs, earlier), side
+            u, v = again(pair, *given) if self.recompute else pair(*given)
+            us.append(u)
+            vs.append(v)
+        return both_signs(v)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
-        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N)."""
+        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N).
+
+        Under `torch.autocast` the streams have its precision, and what follows them the weights'.
+        """
         x = self.planes(features)
+        if not self.recompute and kernels.trunk(x):
+            given = None if context is None else context.t()
+            return causal_native.theta(self, x.permute(0, 2, 3, 1), given)
         side = (
             None
             if context is None
             else context.t()[:, :, None, None].expand(-1, -1, *self.shape[1:])
         )
-        mixed = self.theta.mix(self.streams(x, side)).chunk(self.shape[0], 1)
+        streams = self.streams(x, side)
+        with kernels.full_precision(x.device):
+            return self._last(streams.to(x.dtype), x)
+
+    def _last(self, streams: Tensor, x: Tensor) -> Tensor:
+        """Maps the streams' output and images to weights, shape (Σ outputs, N)."""
+        mixed = self.theta.mix(streams).chunk(self.shape[0], 1)
         pixels = [self._pixels(self._with_channels(c, h, x)) for c, h in enumerate(mixed)]
         near = self._near(x)
         parts = [self.theta(c, h, near, self.theta.bias[:, c]) for c, h in enumerate(pixels)]
@@ -188,7 +209,8 @@ class CausalConv(WeightModel):
 
     def _pixels(self, h: Tensor) -> Tensor:
         """Returns (N, F, H, W) as (pixels, F, N), for the pixels that have columns."""
-        return h.permute(2, 3, 1, 0).flatten(0, 1)[self.present.flatten()]
+        pixels = h.permute(2, 3, 1, 0).flatten(0, 1)
+        return pixels if self.complete else pixels[self.present.flatten()]
 
     def stepper(self, n: int, context: Tensor | None = None) -> ConvStepper:
         """Starts the evaluation of n images pixel by pixel; it costs about one forward pass."""

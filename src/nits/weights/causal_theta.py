@@ -9,9 +9,16 @@ network returns offsets β from a linear prediction r of the channel, in widths 
 So a unit as narrow as a grey level still follows the pixels around it, and a training step that
 moves β moves z by as much, however steep the unit is. The prediction is fitted once, by least
 squares, and not trained: where units are steep, its smallest change would be a large one in z.
+
+The prediction is kept within the range of the training values. Beyond it, narrow units would have
+next to no mass inside of the support and the broadest one would take all of it: a pixel would be
+noise, and so would be those that are predicted from it.
 """
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +46,7 @@ class PixelTheta(nn.Module):
     """
 
     guess: Tensor
+    reach: Tensor
 
     def __init__(  # noqa: PLR0913 - sizes, all of which the data decide
         self,
@@ -64,6 +72,14 @@ class PixelTheta(nn.Module):
         )
         self.bias = nn.Parameter(torch.zeros(pixels, channels, outputs))
         self.register_buffer("guess", torch.zeros(channels, near[-1] + 1) if units else None)
+        reach = torch.tensor([-math.inf, math.inf])  # of the guess
+        self.register_buffer("reach", reach if units else None)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Lets the guess go anywhere if the model was saved before it had a reach."""
+        if self.units and f"{prefix}guess" in state:
+            state.setdefault(f"{prefix}reach", torch.tensor([-math.inf, math.inf]))
+        super()._load_from_state_dict(state, prefix, *rest)
 
     def forward(self, c: int, h: Tensor, near: Tensor, bias: Tensor) -> Tensor:
         """Maps features of channel c, shape (…, F, N), to its weights, shape (…, P, N).
@@ -83,7 +99,19 @@ class PixelTheta(nn.Module):
             [self.units, self.units, theta.shape[-2] - 2 * self.units], -2
         )
         guess = self.guess[c, None, : seen.shape[-2]] @ seen + self.guess[c, -1]
+        guess = guess.clamp(*self.reach)
         return torch.cat([slopes, guess + offsets * torch.exp(-log_weights(slopes)), rest], -2)
+
+    def guesses(self, near: Tensor) -> Tensor:
+        """Returns the guesses r of all channels, shape (…, C), from features nearby, (…, n).
+
+        `_placed` computes those of one channel.
+        """
+        seen = torch.tensor([direct.shape[1] for direct in self.direct], device=near.device)
+        lines, constants = self.guess[:, :-1], self.guess[:, -1]
+        lines = lines * (torch.arange(lines.shape[1], device=near.device) < seen[:, None])
+        found = near[..., : lines.shape[1]] @ lines.t() + constants
+        return found.clamp(*self.reach)
 
     def start_at(self, theta: Tensor) -> None:
         """Makes the output theta, shape (pixels, C, P), whatever the input."""
@@ -111,6 +139,7 @@ class PixelTheta(nn.Module):
             theta.append(initial.from_quantiles(_widened(residual), hidden))
         self.start_at(torch.stack(theta).expand(len(self.bias), -1, -1))
         self.guess.copy_(guess)
+        self.reach.copy_(torch.stack([points.min(), points.max()]))
 
 
 def least_squares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nits import atomic
 from nits.cli import outputs
+from nits.cli.growing import Growing
 from nits.images import arrays
 from nits.images.estimator import NITSImages
 from nits.training.progress import Counter
@@ -105,20 +106,42 @@ def sample(args: argparse.Namespace, model: NITSImages) -> int:
             "-o must name a .png file for a grid, an .npy file or an existing folder, "
             f"but is {args.output}."
         )
-    labels = _labels(args)
+    if args.grow and output.suffix != ".png":
+        raise ValueError(f"--grow writes a grid, a .png file, but -o is {args.output}.")
+    labels, columns = _labels(args, model)
     seeds = np.random.SeedSequence(args.seed)
-    parts = []
-    with _counter(args, args.rows) as counter:
+    parts: list[NDArray[np.uint8]] = []
+
+    def so_far(images: NDArray[np.uint8]) -> None:
+        left = args.rows - sum(map(len, parts)) - len(images)
+        blank = np.zeros((left, *images.shape[1:]), np.uint8)
+        _write(np.concatenate([*parts, images, blank]), output, columns)
+
+    with Growing(args.rows, quiet=args.quiet, write=so_far if args.grow else None) as bar:
         for start in range(0, args.rows, AT_ONCE):
-            count = min(AT_ONCE, args.rows - start)
+            some = slice(start, min(start + AT_ONCE, args.rows))
+            count = some.stop - start
             seed = int(seeds.spawn(1)[0].generate_state(1)[0])
-            parts.append(model.sample(count, seed, None if labels is None else [labels] * count))
-            counter.add(count)
-    _write(np.concatenate(parts), output)
+            for images in model.drawing(count, seed, None if labels is None else labels[some]):
+                bar.add(images, count / model.shape_[1])
+            parts.append(images)
+    _write(np.concatenate(parts), output, columns)
     return 0
 
 
-def _labels(args: argparse.Namespace) -> int | None:
+def _labels(args: argparse.Namespace, model: NITSImages) -> tuple[NDArray[Any] | None, int | None]:
+    """Returns the label of every image, and the columns of their grid.
+
+    Without a label, a model with labels draws as many images for each: a row of the grid.
+    """
+    label = _label(args)
+    if label is not None or model.classes_ is None:
+        return (None if label is None else np.full(args.rows, label)), None
+    each = -(-args.rows // len(model.classes_))
+    return np.repeat(model.classes_, each)[: args.rows], each
+
+
+def _label(args: argparse.Namespace) -> int | None:
     found = None
     for text in args.given:
         name, _, value = text.partition("=")
@@ -128,12 +151,12 @@ def _labels(args: argparse.Namespace) -> int | None:
     return found
 
 
-def _write(images: NDArray[np.uint8], output: Path) -> None:
+def _write(images: NDArray[np.uint8], output: Path, columns: int | None = None) -> None:
     if output.suffix == ".npy":
         with atomic.temporary(output) as place, place.open("wb") as file:
             np.save(file, images)
     elif output.suffix == ".png":
-        write_png(arrays.grid(images), output)
+        write_png(arrays.grid(images, columns), output)
     else:
         digits = len(str(len(images) - 1))
         for k, image in enumerate(images):

@@ -29,6 +29,8 @@ def run(args: argparse.Namespace) -> int:
     model = load(args.model)
     if isinstance(model, NITSImages):
         return images.sample(args, model)
+    if args.grow:
+        raise ValueError(f"--grow is for images, but {args.model} is a model of tables.")
     turns = _turns(args.rows, args.seed)
     if args.engine == "ray":
         _on_ray(args, turns)

@@ -3,6 +3,7 @@
 #include "density.h"
 #include "mass.h"
 #include "quantile.h"
+#include "trunk.h"
 
 namespace nits {
 
@@ -123,4 +124,46 @@ void quantile_float32(const nits::Columns<float>* pnns, const float* u, float* x
 void quantile_float64(const nits::Columns<double>* pnns, const double* u, double* x, double* open) {
     nits::quantile<double>(*pnns, u, x, open);
 }
+
+int64_t lanes_float32() { return nits::Lanes<float>::count; }
+int64_t lanes_float64() { return nits::Lanes<double>::count; }
+
+#define TRUNK(T, NAME)                                                                             \
+    void signs_##NAME(const nits::Pixels* p, const T* x, T* both) { nits::signs<T>(*p, x, both); } \
+    void signs_backward_##NAME(const nits::Pixels* p, const T* both, const T* d, T* dx) {          \
+        nits::signs_backward<T>(*p, both, d, dx);                                                  \
+    }                                                                                              \
+    void gate_##NAME(const nits::Pixels* p, const T* x, const T* both, T* y) {                     \
+        nits::gate<T>(*p, x, both, y);                                                             \
+    }                                                                                              \
+    void gate_backward_##NAME(const nits::Pixels* p, const T* both, const T* dy, T* d) {           \
+        nits::gate_backward<T>(*p, both, dy, d);                                                   \
+    }                                                                                              \
+    void pointwise_##NAME(const nits::Pixels* p, int64_t outputs, const T* x, const T* w, T* y,    \
+                          int64_t add) {                                                           \
+        nits::pointwise<T>(*p, outputs, x, w, y, add != 0);                                        \
+    }                                                                                              \
+    void pointwise_backward_##NAME(const nits::Pixels* p, int64_t outputs, const T* x,             \
+                                   const T* dy, T* dw) {                                           \
+        nits::pointwise_backward<T>(*p, outputs, x, dy, dw);                                       \
+    }                                                                                              \
+    void convolution_##NAME(const nits::Convolution* c, const T* x, const T* u, const T* bias,     \
+                            const T* plus, T* y) {                                                 \
+        nits::convolution<T>(*c, x, u, bias, plus, y);                                             \
+    }                                                                                              \
+    void convolution_backward_##NAME(const nits::Convolution* c, const T* x, const T* dy,          \
+                                     const T* v, T* dx, T* du) {                                   \
+        nits::convolution_backward<T>(*c, x, dy, v, dx, du);                                       \
+    }                                                                                              \
+    void place_##NAME(const nits::Placing* p, const T* raw, const T* bias, const T* guess,         \
+                      T* theta) {                                                                  \
+        nits::place<T>(*p, raw, bias, guess, theta);                                               \
+    }                                                                                              \
+    void place_backward_##NAME(const nits::Placing* p, const T* raw, const T* bias,                \
+                               const T* gradient, T* draw, T* dbias, T* dguess) {                  \
+        nits::place_backward<T>(*p, raw, bias, gradient, draw, dbias, dguess);                     \
+    }
+
+TRUNK(float, float32)
+TRUNK(double, float64)
 }

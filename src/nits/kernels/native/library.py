@@ -22,7 +22,10 @@ from nits.kernels import openmp
 from nits.kernels.native import kept
 from nits.places import cache_root
 
-SOURCES = ("vector.h", "pnn.h", "gradient.h", "density.h", "mass.h", "quantile.h", "kernels.cpp")
+SOURCES = (
+    *("vector.h", "pnn.h", "gradient.h", "density.h", "mass.h", "quantile.h"),
+    *("products.h", "causal.h", "trunk.h", "kernels.cpp"),
+)
 FLAGS = (
     "-std=c++17",
     "-O3",
