@@ -43,23 +43,27 @@ from nits.model.random_roles import Shares
 TRIED = ("power", "gas_turbine", "magic_gamma")
 """Data sets of the trials."""
 
+OLD = {"shares": Shares(alone=0.0)}
+"""What the trials change: columns are absent only in rows in which others are given."""
+
 BASE = "the roles"
 PLAIN = "no roles: the joint density only"
 
 CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    BASE: lambda s: {},
+    BASE: lambda s: OLD,
+    "columns absent where nothing is given": lambda s: {"shares": Shares()},
     PLAIN: lambda s: {"plain": True},
-    "given by coins": lambda s: {"shares": Coins()},
-    "half of the rows by coins": lambda s: {"shares": SomeCoins()},
-    "half of the rows joint": lambda s: {"shares": Shares(joint=0.5)},
-    "no rows joint": lambda s: {"shares": Shares(joint=0.0)},
-    "nothing absent": lambda s: {"shares": Shares(absent=0.0)},
-    "half of the rows with absent columns": lambda s: {"shares": Shares(absent=0.5)},
-    "a straight-line guess": lambda s: {"guess": True},
-    "twice the width": lambda s: {"hidden": 2 * s["hidden"]},
-    "half the width": lambda s: {"hidden": s["hidden"] // 2},
-    "twice the steps": lambda s: {"times": 2},
-    "a straight-line guess, twice the steps": lambda s: {"guess": True, "times": 2},
+    "given by coins": lambda s: {"shares": Coins(alone=0.0)},
+    "half of the rows by coins": lambda s: {"shares": SomeCoins(alone=0.0)},
+    "half of the rows joint": lambda s: {"shares": Shares(joint=0.5, alone=0.0)},
+    "no rows joint": lambda s: {"shares": Shares(joint=0.0, alone=0.0)},
+    "nothing absent": lambda s: {"shares": Shares(absent=0.0, alone=0.0)},
+    "half of the rows with absent columns": lambda s: {"shares": Shares(absent=0.5, alone=0.0)},
+    "a straight-line guess": lambda s: {**OLD, "guess": True},
+    "twice the width": lambda s: {**OLD, "hidden": 2 * s["hidden"]},
+    "half the width": lambda s: {**OLD, "hidden": s["hidden"] // 2},
+    "twice the steps": lambda s: {**OLD, "times": 2},
+    "a straight-line guess, twice the steps": lambda s: {**OLD, "guess": True, "times": 2},
 }
 """What is changed in the settings, given those."""
 

@@ -95,7 +95,7 @@ def keep(
     """Trains the network of a seed and writes it, and how it was trained, to files."""
     path.parent.mkdir(parents=True, exist_ok=True)
     place, joint = path.with_suffix(".checkpoint"), settings["joint"]
-    plan, shares = recipe(settings), Coins(absent=0.1)
+    plan, shares = recipe(settings), Coins(absent=0.1, alone=0.0)
     if joint is None:
         several = ORDERS.get(split.name, [None])
         order = several[seed % len(several)]
