@@ -77,7 +77,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...], Line]] = {
     ),
     "imputation": (
         "A tenth of the entries of 500 test rows hidden: mean absolute error of medians in "
-        "standard deviations, beside random forests (IterativeImputer, 50 trees, 3 rounds, 10,000 "
+        "standard deviations, beside random forests (IterativeImputer, 50 trees, 3 rounds, 5,000 "
         "rows)",
         ("error", "forests", "columns ahead", "in 90 % bands", "nats per hidden entry"),
         _imputed,

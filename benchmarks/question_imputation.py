@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from results import Record
 
 ROWS, HIDDEN = 500, 0.1
-LEARNED_FROM, TREES, ROUNDS = 10_000, 50, 3
+LEARNED_FROM, TREES, ROUNDS = 5000, 50, 3
 """Training rows, trees and rounds of the random forests: with all rows they would take hours."""
 
 DRAWS = 99

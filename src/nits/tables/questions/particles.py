@@ -123,9 +123,11 @@ class Walk:
     def feed(self, drawn: Drawn) -> None:
         """Takes the values of the next column."""
         self.steps.feed(drawn.numbers)
+        self.fed.append(drawn)
+        if self.rank >= self.proposed_to:
+            self.proposal = None
         if self.proposal is not None:
             self.proposal.feed(drawn.numbers)
-        self.fed.append(drawn)
 
     def _drawn(self, rank: int) -> tuple[Drawn, Tensor]:
         """Returns the values of the next column, and what they add to the log-weights."""
@@ -147,7 +149,7 @@ class Walk:
         law, event = self.query.laws[i], self.query.events.get(i)
         coins = torch.rand(len(u), generator=self.generator, dtype=torch.float64)
         mass, drawn = law.inside(self.steps, event, u, coins)
-        if self.proposal is None or self.rank >= self.proposed_to:
+        if self.proposal is None:
             return mass, drawn
         other_mass, other = law.inside(self.proposal, event, u, coins)
         plain = torch.rand(len(u), generator=self.generator) < PLAIN
@@ -172,7 +174,13 @@ class Walk:
         return Drawn(numbers, torch.full_like(numbers, torch.nan)), added
 
     def _even(self) -> None:
-        """Resamples the particles of groups whose weights have become uneven."""
+        """Resamples the particles of groups whose weights have become uneven.
+
+        Not while a companion proposes: it knows what is given later, and the weights do not yet, so
+        that they are least where the proposals are best.
+        """
+        if self.proposal is not None:
+            return
         share = effective(self.log_weights)
         self.effective = torch.minimum(self.effective, share)
         uneven = share < RESAMPLED_BELOW
