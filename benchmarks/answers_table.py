@@ -17,16 +17,18 @@ QUESTIONS = {
 
 
 def answers_tables(folder: Path) -> str:
-    """Returns a table of trials for each data set, and one of POWER's test rows if there is one."""
+    """Returns a table of trials for each data set, and of test rows for each that has some."""
     parts = [_trials(search) for search in results.read(folder, "answers-trials-*.json")]
-    for record in results.read(folder, "answers-power-half.json"):
+    for record in results.read(folder, "answers-*-half.json"):
         count = len(record["seeds"])
         networks = "one network" if count == 1 else f"{count} networks, mixed"
         spent = sum(one["core_seconds"] for one in record["networks"]) / 60
         budget = f"{record['minutes']:g} minutes each, {spent:.1f} core minutes in all"
         if any(one["started_from"] for one in record["networks"]):
             budget += ", from joint networks"
-        parts += [f"POWER, {networks}, {budget}:", _half(record)]
+        if record.get("weighted"):
+            budget += f", trained on a weighted part of {record['training_rows']:,} rows"
+        parts += [f"{record['dataset'].upper()}, {networks}, {budget}:", _half(record)]
     return "\n\n".join(parts) or "Nothing has been measured on this version yet."
 
 

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import answers
+import answers_half
+import answers_networks
 import answers_table
 import joint_start
 import numpy as np
 import pytest
 import role_draws
+import suite_published
 import torch
 
 import nits
@@ -29,7 +32,7 @@ def split(monkeypatch: pytest.MonkeyPatch) -> Split:
     rows = (noise.cumsum(1) / np.sqrt([1, 2, 3])).astype(np.float32)
     found = Split("power", rows, rows[:90], rows[:60], ("a", "b", "c"))
     monkeypatch.setattr(datasets, "load", lambda name: found)
-    monkeypatch.setitem(answers.SETTINGS, "power", TINY)
+    monkeypatch.setitem(answers_networks.SETTINGS, "power", TINY)
     return found
 
 
@@ -53,7 +56,7 @@ def test_trials_are_taken_up_where_they_stopped(split: Split, tmp_path: Path) ->
 
 
 def test_half_of_power(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "ORDERS", ([2, 0, 1], [0, 1, 2]))
+    monkeypatch.setitem(answers_half.ORDERS, "power", [[2, 0, 1], [0, 1, 2]])
     argv = ["power-half", "--minutes", "0.01", "--hidden", "12"]
     argv += ["--weights", str(tmp_path / "kept"), "--seeds"]
     found = []
@@ -67,6 +70,36 @@ def test_half_of_power(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyP
     names = sorted(path.name for path in (tmp_path / "kept").glob("*.safetensors"))
     assert names == [f"answers-power-0.01m-seed{k}.safetensors" for k in (0, 1)]
     assert [one["started_from"] for one in record["networks"]] == [None, None]
+
+
+def test_half_of_weighted_rows_on_the_whole_line(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No test row lies outside, and weights of the rows count."""
+    far = np.array([[40.0, -40.0, 90.0]], np.float32)
+    weight = np.where(split.train[:, 0] > 0, 9.0, 1.0)
+    parts = suite_published.Parts(split.train, weight, split.validation, far)
+    monkeypatch.setattr(suite_published, "loaded", lambda name: parts)
+    tiny = {**TINY, "real": True, "guess": True, "activation": "silu", "optimizer": nits.AdamW()}
+    monkeypatch.setitem(answers_networks.SETTINGS, "miniboone", tiny)
+    monkeypatch.setattr(answers_half, "figures", lambda models, rows, slopes: _told(models[0]))
+    argv = ["miniboone-half", "--minutes", "0.02", "--seeds", "0", "--weights", str(tmp_path)]
+    assert answers.main(argv, tmp_path) == 0
+    record = json.loads((tmp_path / "answers-miniboone-half.json").read_text())
+    assert record["weighted"]
+    assert record["training_rows"] == len(split.train)
+    assert np.isfinite(record["test"]["far"])
+    assert record["test"]["positive"] > 0.6  # unweighted rows have a half
+
+
+def _told(model: Any) -> dict[str, float]:
+    """Returns the log-density of a far row, and how often the first column is positive."""
+    none = torch.zeros(3, dtype=torch.bool)
+    first = torch.tensor([True, False, False])
+    drawn = model.roles.sample(torch.zeros(500, 3), none, 0, asked=first)[:, 0]
+    with torch.no_grad():
+        far = model.log_prob(torch.tensor([[40.0, -40.0, 90.0]]))
+    return {"far": float(far), "positive": float((drawn > 0).float().mean())}
 
 
 def test_roles_start_as_a_joint_network(split: Split, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from nits import NITS, Calibrated
 from nits.heads import Atoms, Continuous, Integer
-from nits.model.calibrated import BUMPS, Curve
+from nits.model.calibrated import BUMPS
+from nits.model.curve import Curve
 from registry import randomized, seeded
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from mixed_table import mixed, small
 from nits import NITSDensity
+from nits.tables.questions import likelihood
 from questions import random_model
 
 
@@ -126,3 +127,19 @@ def test_values_that_were_never_seen_are_told_of(model: NITSDensity, rows: Any) 
     with pytest.warns(UserWarning, match=told):
         found = model.given_rows(table).mean("rain")
     assert np.isfinite(found).all()
+
+
+def test_exact_rows_are_asked_together(model: NITSDensity, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is drawn where all columns are scored, so there is room for many rows at once."""
+    table, asked = mixed(300, seed=4), []
+    plain = likelihood.walked
+
+    def counting(density: Any, query: Any, *rest: Any, **more: Any) -> Any:
+        asked.append(query.rows)
+        return plain(density, query, *rest, **more)
+
+    monkeypatch.setattr(likelihood, "walked", counting)
+    found = model.given().log_prob(table)
+    assert asked == [300]
+    parts = [model.given().log_prob(table[k : k + 50]) for k in range(0, 300, 50)]
+    np.testing.assert_allclose(found, np.concatenate(parts), rtol=1e-4, atol=1e-4)

@@ -14,6 +14,7 @@ from mixed_table import mixed, small
 from nits import NITSDensity
 from nits.model.density import Density
 from nits.model.steps import Steps
+from nits.tables.questions import behind, cloud
 from nits.tables.questions.particles import effective, systematic
 from nits.tables.questions.results import Estimate
 from questions import holds, misses, mixture, question, random_model, shaken
@@ -205,6 +206,23 @@ def test_probabilities_of_categories(model: NITSDensity, drawn: Any) -> None:
         assert model.given(told).entropy("city").estimate == pytest.approx(-(p * np.log(p)).sum())
 
 
+def test_the_entropy_of_repeated_values_scores_each_once(
+    model: NITSDensity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored, plain = [], behind.likelihood.log_prob
+
+    def counting(answer: Any, X: Any, columns: Any) -> Any:
+        scored.append(len(X))
+        return plain(answer, X, columns)
+
+    monkeypatch.setattr(behind.likelihood, "log_prob", counting)
+    told = model.given("price > 2.5 and price < 3.5")  # 2.6 … 3.4
+    found = told.entropy("price")
+    assert scored == [9]
+    share = told.sample(20_000, random_state=0)["price"].value_counts(normalize=True)
+    assert abs(found.estimate + (share * np.log(share)).sum()) < 4 * found.error + 0.01
+
+
 def test_the_entropy_of_a_density(plane: NITSDensity) -> None:
     y = np.linspace(-8, 20, 20_001)
     log_p = plane.score_samples(pandas.DataFrame({"x": 0.3, "y": y}), per_column=True)[:, 1]
@@ -319,16 +337,38 @@ class Proposing:
         return self.density.steps(n, context)
 
 
-def test_a_companion_proposes_and_the_model_decides(model: NITSDensity) -> None:
+def test_a_companion_proposes_and_the_model_decides(
+    model: NITSDensity, monkeypatch: pytest.MonkeyPatch
+) -> None:
     helped = deepcopy(model)
     helped.__dict__["companion_"] = Proposing(shaken(model, 9, 0.05).model_)
     told = "price == 3.0 and size is not missing and rain > 0"
+    monkeypatch.setattr(cloud, "AHEAD", 0.0)  # it proposes though it does not help
     for event in ("size > 50", "city == 'Lima'", "rain < 4 and count > 3"):
         a, b = (each.given(told).probability(event) for each in (model, helped))
         assert a != b
         assert abs(a.estimate - b.estimate) < 5 * math.hypot(a.error, b.error)
     rows = helped.given(told).sample(50, random_state=0)
     assert (rows["price"] == 3.0).all()
+
+
+def test_a_companion_that_knows_what_follows_is_not_undone() -> None:
+    """Proposals that know y have small weights until y is met: they must not be resampled."""
+    x, between, noise = np.random.default_rng(0).standard_normal((3, 1500))
+    table = pandas.DataFrame({"x": x, "between": between, "y": x + 0.03 * noise})
+    helped = nits.NITSDensity(
+        answers="any", max_steps=300, hidden=32, order="table", random_state=0
+    ).fit(table)
+    alone, misled = deepcopy(helped), deepcopy(helped)
+    alone.__dict__["companion_"] = None
+    misled.__dict__["companion_"] = Proposing(shaken(helped, 9, 0.3).model_)
+    for y in (-1.2, 0.4, 1.5):
+        several = [each.given(y=y) for each in (helped, alone, misled)]
+        sizes = [float(one.evidence()[1]) for one in several]
+        assert sizes[0] > 5 * sizes[1]
+        assert sizes[2] == sizes[1]  # a few particles have shown that it does not help
+        a, b = (one.probability({"x": (None, y)}) for one in several[:2])
+        assert abs(a.estimate - b.estimate) < 5 * math.hypot(a.error, b.error)
 
 
 # Log-densities.

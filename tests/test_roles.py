@@ -247,7 +247,7 @@ def test_a_density_that_does_not_read_its_columns_is_refused() -> None:
 
 
 def test_shares_are_what_they_say() -> None:
-    given, hidden = Shares(joint=0.3, absent=0.5).draw(20_000, 6, seeded(0))
+    given, hidden = Shares(joint=0.3, absent=0.5, alone=0.0).draw(20_000, 6, seeded(0))
     assert not (given & hidden).any()
     joint = (~given & ~hidden).all(1).float().mean()
     # Of the other 70 %, a seventh has nothing given, and half and a 14th of these nothing hidden.
@@ -256,6 +256,9 @@ def test_shares_are_what_they_say() -> None:
     assert counts[1:].tolist() == pytest.approx([0.7 / 7] * 6, abs=0.01)
     harmonic = sum(1 / k for k in range(1, 8))  # ∫ (1 − z)⁶ (−log z) dz is a seventh of it
     assert hidden.any(1).float().mean() == pytest.approx(0.35 * (1 - harmonic / 7), abs=0.01)
+    given, hidden = Shares(joint=1.0, alone=0.6).draw(20_000, 6, seeded(0))
+    assert not given.any()
+    assert hidden.any(1).float().mean() == pytest.approx(0.6 * (1 - 1 / 7), abs=0.01)
 
 
 def bent(n: int, seed: int = 0) -> Tensor:

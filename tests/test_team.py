@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import nits
-from nits.model import stacked
-from nits.model.stacked import Stacked
+from nits.model import side_by_side
+from nits.model.side_by_side import SideBySide
 from nits.training import team as teams
 from nits.training.fit import opened
 from nits.training.flat import ALIGNED, Flat
@@ -122,7 +122,7 @@ def ready(one: Run) -> Loop:
     loop = opened(one.model, one.rows, one.validation or 0.0, plan, Silent())
     loop.prepare(None)
     source = torch.Generator().manual_seed(one.seed)
-    net = stacked.network(loop.model)
+    net = side_by_side.network(loop.model)
     assert net is not None
     assert isinstance(net.last, BlockLinear)
     net.dropout = 0.0
@@ -136,9 +136,9 @@ def test_scores_are_those_of_each_density() -> None:
     rows = table(2)
     loops = [ready(run(seed, rows, guess=seed > 0)) for seed in range(3)]
     models = [loop.model for loop in loops]
-    whole = Stacked(models, Flat(loops).learned())  # type: ignore[arg-type]
+    whole = SideBySide(models, Flat(loops).learned())  # type: ignore[arg-type]
     batch = rows.take(torch.arange(30), models[0].like)
-    lines = [stacked.lines(model, batch.x, batch.context) for model in models]  # type: ignore[arg-type]
+    lines = [side_by_side.lines(model, batch.x, batch.context) for model in models]  # type: ignore[arg-type]
     with torch.no_grad():
         found = whole.log_prob(torch.stack(lines))
         for own, model in zip(found, models, strict=True):
@@ -149,7 +149,7 @@ def test_scores_are_those_of_each_density() -> None:
 def test_masked_weights_stay_zero() -> None:
     runs = several(table())
     fit_together(runs, Silent())
-    net = stacked.network(runs[0].model)
+    net = side_by_side.network(runs[0].model)
     assert net is not None
     for layer in (net.first, *net.inner, net.last):
         assert not layer.weight[~layer.mask].any()

@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 import nits
 from nits.cli.main import main
-from nits.model import stacked
+from nits.model import side_by_side
 from nits.tables import members, sharing, stacking, tasks, teaching, trees
 from nits.tables.guessing import Guessed
 from nits.tables.trees import Trees
@@ -142,7 +142,7 @@ def test_by_default_networks_with_trees_compete_with_others(
     model = nits.NITSDensity(context=["a", "b", "c", "d"], random_state=0).fit(table)
     reading = model.context_reading_
     assert isinstance(reading, Guessed)
-    heard = {task.sort: stacked.network(task.density) for task in seen if task.recipe}
+    heard = {task.sort: side_by_side.network(task.density) for task in seen if task.recipe}
     widths = {sort: net.context for sort, net in heard.items() if net is not None}
     more = sum(head.inputs for head in reading.guesses.heads)
     assert widths["guided networks with trees"] - widths["guided networks"] == more == 18

@@ -11,8 +11,7 @@ as broad as its own errors are, and their mean errs less.
 
 from __future__ import annotations
 
-import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,6 +19,7 @@ from torch.distributions import Distribution
 
 from nits import checks
 from nits.heads import Head
+from nits.model.curve import Curve
 from nits.model.density import Density
 from nits.model.steps import Steps
 from nits.model.wrapped import Wrapped
@@ -28,60 +28,8 @@ from nits.pnn.random import uniform
 BUMPS = 12
 """m, the number of terms of b: it tells apart what happens in a twelfth of the probabilities."""
 
-LEAST_MASS = 1e-9
-"""Probabilities below this are too small to be differences of B, which is straight there."""
-
-BISECTIONS = 40
 LEVELS = 512
 """Quantiles by which moments and entropy are found."""
-
-
-class Curve(NamedTuple):
-    """B with slope b(u) = m Σ_k w_k C(m − 1, k) u^k (1 − u)^(m − 1 − k), a mean of bumps.
-
-    Equal weights w make B(u) = u. All of it is computed in float64.
-    """
-
-    weights: Tensor
-
-    def at(self, u: Tensor) -> Tensor:
-        """Returns B(u), shape (*), of probabilities u."""
-        return self._at(u.double()).to(u.dtype)
-
-    def inverse(self, u: Tensor) -> Tensor:
-        """Returns the v with B(v) = u: bisection, and one of Newton's steps for the digits left."""
-        target = u.double()
-        with torch.no_grad():
-            low, high = torch.zeros_like(target), torch.ones_like(target)
-            for _ in range(BISECTIONS):
-                middle = (low + high) / 2
-                above = self._at(middle) > target
-                low, high = torch.where(above, low, middle), torch.where(above, middle, high)
-            near = (low + high) / 2
-        found = near - (self._at(near) - target) / self._slope(near).detach()
-        inside = found.clamp(0.0, 1.0)
-        return torch.where((target <= 0) | (target >= 1), target, inside).to(u.dtype)
-
-    def log_slope(self, middle: Tensor, mass: Tensor) -> Tensor:
-        """Returns log (B(v + p/2) − B(v − p/2)) / p; where p is zero, log b(v).
-
-        middle, mass: v and p, the probability up to the middle of a value, and that of the value.
-        """
-        v, half = middle.double(), mass.double() / 2
-        low, high = (v - half).clamp(0.0, 1.0), (v + half).clamp(0.0, 1.0)
-        wide = high - low > LEAST_MASS
-        width = (high - low).masked_fill(~wide, 1.0)
-        rise = (self._at(high) - self._at(low)).clamp_min(0.0)  # rounding may make it negative
-        mean = (rise / width).masked_fill(~wide, 1.0)
-        return torch.where(wide, mean, self._slope(v.clamp(0.0, 1.0))).log().to(middle.dtype)
-
-    def _at(self, u: Tensor) -> Tensor:
-        heights = torch.cat([self.weights.new_zeros(1), self.weights.cumsum(0)])
-        return (_bumps(u, len(self.weights)) @ (heights / heights[-1])).clamp(0.0, 1.0)
-
-    def _slope(self, u: Tensor) -> Tensor:
-        count = len(self.weights)
-        return count * (_bumps(u, count - 1) @ (self.weights / self.weights.sum()))
 
 
 class Calibrated(Wrapped):
@@ -283,10 +231,3 @@ def _calibrated(b: Curve | None, head: Head, middle: Tensor, found: Tensor, x: T
     known = ~torch.isnan(middle) & (found > -torch.inf)
     more = b.log_slope(middle.masked_fill(~known, 0.5), mass.masked_fill(~known, 0.0))
     return found + more.masked_fill(~known, 0.0)
-
-
-def _bumps(u: Tensor, degree: int) -> Tensor:
-    """Returns C(n, k) u^k (1 − u)^(n − k), shape (*, n + 1), which sum to one."""
-    k = torch.arange(degree + 1, dtype=u.dtype, device=u.device)
-    counts = torch.tensor([math.comb(degree, i) for i in range(degree + 1)]).to(u)
-    return counts * u.unsqueeze(-1) ** k * (1 - u).unsqueeze(-1) ** (degree - k)

@@ -22,13 +22,16 @@ DRAWING = -2 % 2**32
 class Shares(NamedTuple):
     """How often training draws which roles.
 
-    joint: Share of the rows in which nothing is given and everything is asked.
+    joint: Share of the rows in which nothing is given.
     absent: Share of the other rows in which some columns that are not given are hidden from later
         ones; in the rest all columns are given or asked.
+    alone: The same share of the rows in which nothing is given: columns of a few others, or of
+        none, are learned from these.
     """
 
     joint: float = 0.2
     absent: float = 0.3
+    alone: float = 0.7
 
     def draw(self, rows: int, columns: int, source: torch.Generator) -> tuple[Tensor, Tensor]:
         """Returns which entries are given and which are hidden, both of shape (rows, columns).
@@ -40,7 +43,7 @@ class Shares(NamedTuple):
         some = kind >= self.joint
         given = (torch.rand(rows, columns, generator=source) < share) & some
         hidden = torch.rand(rows, columns, generator=source) < hidden_share
-        return given, hidden & ~given & some & (hide < self.absent)
+        return given, hidden & ~given & (hide < torch.where(some, self.absent, self.alone))
 
 
 class RandomRoles(Wrapped):

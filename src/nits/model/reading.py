@@ -54,7 +54,7 @@ class Reading(nn.Module):
         for group in self.groups:
             head = self.heads[group[0]]
             here = values[group[0] : group[-1] + 1]
-            found = _features(head, here, torch.stack([knots[i] for i in group]))
+            found = features_of(head, here, torch.stack([knots[i] for i in group]))
             parts.append(found.movedim(0, 1).flatten(0, 1))
         return torch.cat(parts)
 
@@ -67,7 +67,7 @@ class Reading(nn.Module):
         """Maps the values of one column, shape (N,), to its features, shape (inputs, N)."""
         # Cutting out all columns' knots for each column would cost the square of their number.
         knots = self.knots[self.reach[position] : self.reach[position + 1]]
-        return _features(self.heads[position], values, knots)
+        return features_of(self.heads[position], values, knots)
 
     def start_at(self, values: Iterable[Tensor]) -> None:
         """Puts the knots at quantiles of each column's values, shape (N,), without missing ones."""
@@ -76,7 +76,7 @@ class Reading(nn.Module):
         self.knots.copy_(torch.cat(found))
 
 
-def _features(head: Head, x: Tensor, knots: Tensor) -> Tensor:
+def features_of(head: Head, x: Tensor, knots: Tensor) -> Tensor:
     """Returns a head's features; if it is optional, with a flag, and zeros for missing values."""
     if not head.optional:
         return _with_hats(head.features(x), knots)

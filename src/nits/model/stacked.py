@@ -1,120 +1,85 @@
-"""Several NITS of one shape, evaluated together: the matrices of their networks are one batch.
+"""Networks of one shape as one density, each row of which belongs to one of them.
 
-A small network takes longer to call than to compute, so K of them are scored in one pass, each on
-rows of its own. What a network reads of a row does not change while it learns, so it is computed
-once: a line of features, of the context, of the straight-line guess (29), and of the values.
+What questions and draws need of a mixture's members: particles of all of them walk together.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from nits.heads import Given
 from nits.model.density import Density
 from nits.model.joint import NITS
-from nits.weights import Guided, Heard, MaskedMLP
-from nits.weights.coded_linear import CodedLinear
-
-LANES = 16
-"""Rows come in multiples of so many, or some are added and dropped again: each then has the same
-place in the CPU's vectors, and the same roundings, whatever networks there are beside its own."""
-
-
-def network(density: Density) -> MaskedMLP | None:
-    """Returns the network of a density whose like can be stacked; None if it cannot."""
-    if type(density) is not NITS:
-        return None
-    found = density.weights
-    inner = found.model if isinstance(found, Guided | Heard) else found
-    return inner if isinstance(inner, MaskedMLP) and stackable(inner) else None
-
-
-def stackable(net: MaskedMLP) -> bool:
-    """Returns whether the layers of a network take matrices of several networks."""
-    return not isinstance(net.last, CodedLinear)
-
-
-def shape(density: Density) -> tuple[Any, ...] | None:
-    """Returns what densities must share to be stacked; None if this one cannot be."""
-    net = network(density)
-    if net is None or not isinstance(density, NITS):
-        return None
-    sizes = tuple(sorted(net.sizes().items(), key=lambda pair: pair[0]))
-    kinds = tuple((*head.kind, head.knots, head.optional) for head in density.ordered)
-    ends = tuple(density.ends.low.flatten().tolist() + density.ends.high.flatten().tolist())
-    own = net.inputs, net.outputs, net.context, tuple(density.order.tolist())
-    return (*own, sizes, kinds, ends, density.like.dtype, density.like.device)
-
-
-def width(density: Density) -> int:
-    """Returns how many numbers a line has: what a network reads of a row, and its values."""
-    net = network(density)
-    return 0 if net is None else sum(net.inputs) + net.context + 2 * density.columns
+from nits.model.reading import features_of
+from nits.model.steps import HeadSteps
+from nits.weights.stacked_stepper import Places, StackedStepper, shape
 
 
 class Stacked:
-    """The densities of K networks of one shape, each of its own rows.
+    """K networks with the same columns in the same order.
 
-    densities: Of one `shape`.
-    parameters: Those of all, shapes (K, …), in the order of a network's parameters.
+    members: The networks, which `alike` has found to be of one shape.
     """
 
-    def __init__(self, densities: Sequence[NITS], parameters: Sequence[Tensor]) -> None:
-        self.first, self.count = densities[0], len(densities)
-        found = network(self.first)
-        if found is None:
-            raise TypeError(
-                "stacked densities must be NITS-MLP without codes, but these are others; "
-                "train them one by one."
-            )
-        self.net = copy.deepcopy(found)
-        for (name, _), value in zip(found.named_parameters(), parameters, strict=True):
-            place, _, last = name.rpartition(".")
-            setattr(self.net.get_submodule(place), last, nn.Parameter(value))
-        guided = [d.weights for d in densities if isinstance(d.weights, Guided)]
-        owner = guided[0].owner if guided else torch.empty(0, dtype=torch.long)
-        self.moved = (owner >= 0).nonzero().flatten()
-        self.owner = owner[self.moved]
-        self.widths = [sum(self.net.inputs), self.net.context, *[len(self.first.heads)] * 2]
+    def __init__(self, members: Sequence[NITS]) -> None:
+        self.members = list(members)
+        self.knots = torch.stack([member.reading.knots for member in members])
 
-    def log_prob(self, lines: Tensor) -> Tensor:
-        """Returns the log-density of rows, shape (K, N), from their lines, shape (K, N, width)."""
-        count = lines.shape[1]
-        if over := -count % LANES:
-            lines = torch.cat([lines, lines[:, :1].expand(-1, over, -1)], 1)
-        return self._log_prob(lines)[:, :count].contiguous()
+    def __len__(self) -> int:
+        return len(self.members)
 
-    def _log_prob(self, lines: Tensor) -> Tensor:
-        features, context, guess, values = lines.mT.split(self.widths, 1)
-        theta = self.net(features, context if self.net.context else None)
-        flat = theta.transpose(0, 1).reshape(theta.shape[1], -1)
-        guess, values = (t.transpose(0, 1).flatten(1) for t in (guess, values))
-        if len(self.moved):
-            flat = flat.index_add(0, self.moved, guess[self.owner])
-        terms = []
-        groups = self.first.groups
-        for group, part in zip(groups, flat.split([g.weights for g in groups]), strict=True):
-            ends = (end[group.columns] for end in (self.first.ends.low, self.first.ends.high))
-            given = Given(part.unflatten(0, (group.columns.stop - group.columns.start, -1)), *ends)
-            terms.append(group.head.log_prob(given, values[group.columns]))
-        return torch.cat(terms).sum(0).view(self.count, -1)
+    @property
+    def order(self) -> Tensor:
+        """The columns in the order in which they are modelled, shape (D,)."""
+        return self.members[0].order
+
+    @property
+    def like(self) -> Tensor:
+        """A tensor with the dtype and the device of inputs and outputs."""
+        return self.members[0].like
+
+    def steps(self, member: Tensor, context: Tensor | None = None) -> StackedSteps:
+        """Starts rows, column by column.
+
+        member: Which network each row belongs to, shape (N,).
+        context: What they read besides, shape (N, C).
+        """
+        return StackedSteps(self, member, None if context is None else context.t())
 
 
-def lines(density: NITS, x: Tensor, context: Tensor | None) -> Tensor:
-    """Returns what a network reads of rows x, shape (N, D), and their values, shape (N, width)."""
-    values = x.t()[density.order]
-    about = None if context is None else context.t()
-    with torch.no_grad():
-        features = density.reading(values)
-        guess = torch.zeros_like(values)
-        if isinstance(density.weights, Guided):
-            guess = density.weights.guess(features, about)
-        if isinstance(density.weights, Guided | Heard):
-            about = density.weights.hear(about)
-        parts = [features, *([] if about is None else [about]), guess, values]
-        return torch.cat(parts).t().contiguous()
+class StackedSteps(HeadSteps):
+    """The steps of rows that belong to several networks; no gradients are recorded."""
+
+    def __init__(self, stack: Stacked, member: Tensor, context: Tensor | None) -> None:
+        first = stack.members[0]
+        self.places, self.knots = Places(member, len(stack)), stack.knots
+        models = [one.weights for one in stack.members]
+        self.together = StackedStepper(models, self.places, context)
+        super().__init__(first.ordered, first.ends, first.reading, self.together)
+
+    def feed(self, x: Tensor) -> None:
+        """Hands the features of the values to the networks, by each one's own knots."""
+        start, stop = (self.reading.reach[self.position + k] for k in (0, 1))
+        self._given = None
+        found = features_of(self.head, self.places.spread(x), self.knots[:, start:stop])
+        self.together.feed(found.transpose(0, 1))
+        self.position += 1
+
+
+def alike(members: Sequence[Density]) -> list[list[int]]:
+    """Returns which members can be stacked: lists of their positions, in the order of the first."""
+    found: dict[object, list[int]] = {}
+    for k, member in enumerate(members):
+        found.setdefault(_shape(member) or k, []).append(k)
+    return list(found.values())
+
+
+def _shape(member: Density) -> tuple[object, ...] | None:
+    """Returns what a network has in common with those that it can be stacked with."""
+    if not isinstance(member, NITS):
+        return None
+    weights = shape(member.weights)
+    columns = tuple(member.heads), tuple(member.order.tolist()), str(member.like.dtype)
+    return None if weights is None else (*columns, *weights)

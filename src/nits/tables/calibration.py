@@ -24,7 +24,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nits.model.calibrated import BUMPS, Calibrated, Curve
+from nits.model.calibrated import BUMPS, Calibrated
+from nits.model.curve import Curve
 from nits.model.density import Density
 from nits.model.mixture import Mixture
 from nits.tables import stacking

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from nits.engines.local import available
-from nits.model import stacked
+from nits.model import side_by_side
 from nits.tables.defaults import PNN_WEIGHT, STEP
 from nits.tables.tasks import Task
 from nits.training import ranks
@@ -44,7 +44,7 @@ def teams(every: Sequence[Task], parallel: int) -> list[Team]:
 
 def _shape(task: Task) -> tuple[object, ...] | None:
     """Returns what tasks must share to learn together; None if this one cannot."""
-    shape = stacked.shape(task.density)
+    shape = side_by_side.shape(task.density)
     if task.recipe is None or isinstance(task.rows, Streamed) or not ranks.current().alone:
         return None
     sizes = len(task.fitted), len(task.held_out), task.max_steps, task.max_minutes

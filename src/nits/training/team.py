@@ -14,9 +14,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from nits.model import stacked
+from nits.model import side_by_side
 from nits.model.joint import NITS
-from nits.model.stacked import Stacked
+from nits.model.side_by_side import SideBySide
 from nits.training.crew import Crew
 from nits.training.flat import Flat, release
 from nits.training.loop import Loop
@@ -32,11 +32,11 @@ EVALUATED_AT_ONCE = 2**22
 
 def key(loop: Loop) -> tuple[Any, ...] | None:
     """Returns what runs must share to be a team; None if this one cannot be in any."""
-    shape, recipe = stacked.shape(loop.model), loop.recipe
+    shape, recipe = side_by_side.shape(loop.model), loop.recipe
     plain = isinstance(recipe.optimizer, AdamW) and recipe.schedule is None and not recipe.hide
     if shape is None or not plain or not isinstance(loop.feed, Shuffled) or not loop.ranks.alone:
         return None
-    if len(loop.train) * stacked.width(loop.model) > MOST_NUMBERS:
+    if len(loop.train) * side_by_side.width(loop.model) > MOST_NUMBERS:
         return None
     held_out = None if loop.held_out is None else len(loop.held_out)
     weighted = loop.train.weight is not None
@@ -73,10 +73,10 @@ class Team(Crew):
         )
         self.flat.share_moments(self.optimizer)
         densities = [cast(NITS, loop.model) for loop in self.loops]
-        self.model = Stacked(densities, self.flat.learned())
+        self.model = SideBySide(densities, self.flat.learned())
         self.model.net.train()
         self.model.net.generator = self.generators[:count]
-        self.average = Stacked(densities, self.flat.averaged())
+        self.average = SideBySide(densities, self.flat.averaged())
         self.average.net.eval()
 
     def leave(self, gone: Sequence[Loop]) -> None:
@@ -155,7 +155,7 @@ def _means(log_prob: Tensor, weight: Tensor | None) -> Tensor:
 
 
 def _lines(loop: Loop, rows: Rows) -> Tensor:
-    """Returns what a network reads of rows; see `stacked.lines`."""
+    """Returns what a network reads of rows; see `side_by_side.lines`."""
     density = cast(NITS, loop.model)
     batches = rows.batches(4096, density.like)
-    return torch.cat([stacked.lines(density, batch.x, batch.context) for batch in batches])
+    return torch.cat([side_by_side.lines(density, batch.x, batch.context) for batch in batches])

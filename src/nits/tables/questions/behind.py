@@ -135,14 +135,15 @@ class Behind(OneColumn):
             return Estimate(certain, 0.0, math.inf)
         with np.errstate(divide="ignore"):
             chosen = systematic(torch.from_numpy(np.log(self.weights)), _source(), DRAWN).numpy()
-        made = self._values(chosen)
+        made, place = np.unique(self._values(chosen), return_inverse=True)  # equal ones once
         facts = self.column.facts
         none = np.zeros(len(made), bool)
         values = Values(made, none, facts.dtype, facts.levels, facts.ordered)
         frame = Frame({name: values}, answer.estimator.schema_.form)
         logs = likelihood.log_prob(answer, frame, [name])
         known = float(answer.probability({name: Range()}).estimate)
-        spread = np.asarray(logs)[np.isfinite(logs)]
+        spread = np.asarray(logs)[place]
+        spread = spread[np.isfinite(spread)]
         error = float(spread.std()) / math.sqrt(len(spread))
         return Estimate(float(math.log(known) - spread.mean()), error, float(np.min(logs.ess)))
 

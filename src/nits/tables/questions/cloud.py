@@ -8,12 +8,16 @@ member gives the exact value.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 from nits.model.density import Density
+from nits.model.joint import NITS
 from nits.model.mixture import Mixture
+from nits.model.stacked import Stacked, alike
 from nits.pnn.random import another
 from nits.tables.questions.laws import Drawn
 from nits.tables.questions.particles import Shape, Walk, effective
@@ -24,6 +28,12 @@ BATCHES = 16
 
 PARTICLES = 4096
 """Particles of an answer, in all batches and members together."""
+
+PILOT, PILOTS = 128, 16
+"""Particles, of so many rows at most, that tell whether a companion helps."""
+
+AHEAD = 1.5
+"""How many times the effective particles a companion must leave: it takes about twice as long."""
 
 
 class Cloud:
@@ -88,6 +98,51 @@ def members(density: Density) -> list[tuple[float, Density]]:
     ]
 
 
+class Part(NamedTuple):
+    """Members of a model whose particles walk together: networks of one shape, or one density.
+
+    density: They, or it.
+    log_shares: The logarithm of each one's weight in the model.
+    """
+
+    density: Density | Stacked
+    log_shares: list[float]
+
+    @property
+    def log_share(self) -> float:
+        """The logarithm of their weights' sum."""
+        return float(torch.tensor(self.log_shares, dtype=torch.float64).logsumexp(0))
+
+    def started(
+        self, query: Query, shape: tuple[int, int], sizes: list[int], source: torch.Generator
+    ) -> Walk:
+        """Returns particles at the first column.
+
+        shape: How many rows and batches there are.
+        sizes: How many particles of a batch each member has.
+        """
+        whole = Shape(*shape, sum(sizes))
+        if isinstance(self.density, Density):
+            return Walk(self.density, query, whole, source)
+        member = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+        walk = Walk(self.density, query, whole, source, member)
+        share = torch.tensor(self.log_shares, dtype=torch.float64).log_softmax(0)
+        drawn = torch.tensor(sizes, dtype=torch.float64).log() - math.log(whole.size)
+        walk.log_weights = walk.log_weights + (share - drawn)[member]
+        return walk
+
+
+def parts(density: Density) -> list[Part]:
+    """Returns the members of a mixture, or the one density, those of one shape together."""
+    every = members(density)
+    found = []
+    for places in alike([member for _, member in every]):
+        some = [every[k][1] for k in places]
+        stack = some[0] if len(some) == 1 else Stacked(cast("list[NITS]", some))
+        found.append(Part(stack, [every[k][0] for k in places]))
+    return found
+
+
 def walked(  # noqa: PLR0913 - each has its line
     density: Density,
     query: Query,
@@ -104,41 +159,76 @@ def walked(  # noqa: PLR0913 - each has its line
     column: One that all particles shall have come to, or passed.
     drawing: Whether the draws are wanted, so that one particle is not enough.
     """
-    every = members(density)
-    exact = not drawing and all(deterministic(query, member, column) for _, member in every)
-    shares = allotted(every, query) if len(every) > 1 and not exact else [1.0] * len(every)
+    every = parts(density)
+    exact = not drawing and all(deterministic(query, part.density, column) for part in every)
+    if exact:
+        return _walked(every, query, seed, None, column)
+    return _walked(every, proposed(every, query, seed), seed, (total, batches), column)
+
+
+def _walked(
+    every: list[Part],
+    query: Query,
+    seed: int,
+    count: tuple[int, int] | None,
+    column: int | None = None,
+) -> Cloud:
+    """Returns particles that have passed all conditions, and a column.
+
+    count: How many there are for each row, and in how many batches; None for one of each member.
+    """
+    total, batches = count or (0, 1)
+    shares = None if count is None else allotted(every, query)
     walks = []
-    for k, (_, member) in enumerate(every):
-        size = max(1, round(total / batches * shares[k]))
-        shape = Shape(query.rows, 1, 1) if exact else Shape(query.rows, batches, size)
-        walk = Walk(member, query, shape, torch.Generator().manual_seed(another(seed, k)))
+    for k, part in enumerate(every):
+        each = [0.0] * len(part.log_shares) if shares is None else shares[k]
+        sizes = [max(1, round(total / batches * share)) for share in each]
+        source = torch.Generator().manual_seed(another(seed, k))
+        walk = part.started(query, (query.rows, batches), sizes, source)
         rank = 0 if column is None else walk.order.index(column)
         walks.append(walk.to(max(query.last(walk.order), rank)))
-    return Cloud(walks, [share for share, _ in every], exact)
+    return Cloud(walks, [part.log_share for part in every], exact=count is None)
 
 
-def deterministic(query: Query, density: Density, column: int | None = None) -> bool:
+def proposed(every: list[Part], query: Query, seed: int) -> Query:
+    """Returns a question without its companion, unless a few particles show that it helps.
+
+    That depends on what is given and not on events, so that parts of an event are found as the
+    whole of it is.
+    """
+    orders = [part.density.order.tolist() for part in every]
+    alone = replace(query, companion=None)
+    if query.companion is None or all(query.told(o) <= query.leading(o) for o in orders):
+        return alone
+    pair = [replace(one.take(slice(PILOTS)), events={}) for one in (query, alone)]
+    with torch.no_grad():
+        sizes = [float(_walked(every, one, seed, (PILOT, 1)).ess().mean()) for one in pair]
+    return query if sizes[0] > AHEAD * sizes[1] else alone
+
+
+def deterministic(query: Query, density: Density | Stacked, column: int | None = None) -> bool:
     """Returns whether nothing is drawn before the last condition, and before a column."""
     order = density.order.tolist()
     leading = query.leading(order)
     return query.last(order) <= leading + 1 and (column is None or order.index(column) <= leading)
 
 
-def allotted(every: list[tuple[float, Density]], query: Query) -> list[float]:
+def allotted(every: list[Part], query: Query) -> list[list[float]]:
     """Returns shares of the particles for each member: as likely as it is, given leading columns.
 
     Any shares give unbiased estimates; with these, fewer particles go to waste.
     """
-    if not any(query.leading(member.order.tolist()) for _, member in every):
-        return [math.exp(log_share) for log_share, _ in every]
+    if not any(query.leading(part.density.order.tolist()) for part in every):
+        return [[math.exp(log_share) for log_share in part.log_shares] for part in every]
     found = []
-    for log_share, member in every:
-        shape = Shape(query.rows, 1, 1)
-        leading = query.leading(member.order.tolist())
-        walk = Walk(member, query, shape, torch.Generator().manual_seed(0))
-        found.append(log_share + walk.to(leading).log_weights[:, 0, 0])
-    each = torch.stack(found).nan_to_num(neginf=-1e30).softmax(0).mean(1)
-    return [float(share) for share in each]
+    for part in every:
+        sizes = [1] * len(part.log_shares)
+        walk = part.started(query, (query.rows, 1), sizes, torch.Generator().manual_seed(0))
+        told = walk.to(query.leading(walk.order)).log_weights[:, 0]
+        found.append(part.log_share - math.log(len(sizes)) + told)  # (R, members)
+    each = torch.cat(found, 1).nan_to_num(neginf=-1e30).softmax(1).mean(0)
+    shares = each.split([len(part.log_shares) for part in every])
+    return [share.tolist() for share in shares]
 
 
 def ratio(part: Tensor, whole: Tensor) -> tuple[Tensor, Tensor]:

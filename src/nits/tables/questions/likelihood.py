@@ -13,7 +13,7 @@ from torch import Tensor
 from nits.tables import zones
 from nits.tables.frames import Frame, Values
 from nits.tables.questions import asked
-from nits.tables.questions.cloud import members, ratio, walked
+from nits.tables.questions.cloud import deterministic, members, ratio, walked
 from nits.tables.questions.conditions import Missing, Value
 from nits.tables.questions.cuts import one, typed
 from nits.tables.questions.query import Query
@@ -108,8 +108,10 @@ def _inside(answer: Answer, question: Query) -> NDArray[np.bool_]:
 
 def evidence(density: Any, query: Query, seed: int) -> tuple[Tensor, Tensor]:
     """Returns log-estimates of each row's density, shape (R, B), and effective sizes, (R,)."""
-    most = min(member.stepped_at_once for _, member in members(density))
-    size = max(1, most // PARTICLES)
+    every = members(density)
+    most = min(member.stepped_at_once for _, member in every)
+    exact = all(deterministic(query, member) for _, member in every)
+    size = max(1, most // (len(every) if exact else PARTICLES))
     parts, sizes = [], []
     with torch.no_grad():
         for start in range(0, query.rows, size):

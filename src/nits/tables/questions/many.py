@@ -257,9 +257,9 @@ class RowAnswers:
         """Returns what a function finds of a column's particles, all rows together."""
         density, column = self.estimator.model_, self.query.laws[i].column
         parts, sizes = [], []
+        sure = exact and cloud_is_exact(density, self.query, i)
         with torch.no_grad():
-            for some in self._chunks(PARTICLES):
-                sure = exact and cloud_is_exact(density, some, i)
+            for some in self._chunks(len(members(density)) if sure else PARTICLES):
                 cloud = walked(
                     density,
                     some,

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from nits.model.density import Density
+from nits.model.stacked import Stacked
 from nits.model.steps import Steps
 from nits.tables.questions.laws import Drawn
 from nits.tables.questions.query import Query
@@ -43,19 +44,30 @@ class Shape(NamedTuple):
 
 
 class Walk:
-    """Particles of one density on their way through its columns.
+    """Particles of one density, or of several networks of one shape, on their way through columns.
 
+    member: Which of several networks each belongs to; None of a lone density.
     log_weights: Shape (R, B, size), in float64.
     effective: The least effective share of the particles on the way, shape (R, B).
     """
 
     def __init__(
-        self, density: Density, query: Query, shape: Shape, generator: torch.Generator
+        self,
+        density: Density | Stacked,
+        query: Query,
+        shape: Shape,
+        generator: torch.Generator,
+        member: Tensor | None = None,
     ) -> None:
+        """Starts particles.
+
+        member: Which of several networks those of a batch belong to, shape (size,).
+        """
         self.density, self.query, self.shape = density, query, shape
         self.generator = generator
         self.order: list[int] = density.order.tolist()
         self.row = torch.arange(shape.rows).repeat_interleave(shape.batches * shape.size)
+        self.member = None if member is None else member.repeat(shape.rows * shape.batches)
         self.u = points(shape, len(self.order), density.like, generator)
         self.log_weights = torch.zeros(shape, dtype=torch.float64)
         self.effective = torch.ones(shape.rows, shape.batches, dtype=torch.float64)
@@ -79,7 +91,11 @@ class Walk:
         """Returns the density's steps, and those of the companion if it proposes."""
         query, n = self.query, len(self.row)
         about = None if query.context is None else query.context[self.row]
-        steps = self.density.steps(n, about)
+        if isinstance(self.density, Stacked):
+            member = torch.zeros(n, dtype=torch.long) if self.member is None else self.member
+            steps: Steps = self.density.steps(member, about)
+        else:
+            steps = self.density.steps(n, about)
         if query.companion is None or self.rank >= self.proposed_to:
             return steps, None
         told = query.numbers[self.row], query.given[self.row]
@@ -107,9 +123,11 @@ class Walk:
     def feed(self, drawn: Drawn) -> None:
         """Takes the values of the next column."""
         self.steps.feed(drawn.numbers)
+        self.fed.append(drawn)
+        if self.rank >= self.proposed_to:
+            self.proposal = None
         if self.proposal is not None:
             self.proposal.feed(drawn.numbers)
-        self.fed.append(drawn)
 
     def _drawn(self, rank: int) -> tuple[Drawn, Tensor]:
         """Returns the values of the next column, and what they add to the log-weights."""
@@ -131,7 +149,7 @@ class Walk:
         law, event = self.query.laws[i], self.query.events.get(i)
         coins = torch.rand(len(u), generator=self.generator, dtype=torch.float64)
         mass, drawn = law.inside(self.steps, event, u, coins)
-        if self.proposal is None or self.rank >= self.proposed_to:
+        if self.proposal is None:
             return mass, drawn
         other_mass, other = law.inside(self.proposal, event, u, coins)
         plain = torch.rand(len(u), generator=self.generator) < PLAIN
@@ -156,7 +174,13 @@ class Walk:
         return Drawn(numbers, torch.full_like(numbers, torch.nan)), added
 
     def _even(self) -> None:
-        """Resamples the particles of groups whose weights have become uneven."""
+        """Resamples the particles of groups whose weights have become uneven.
+
+        Not while a companion proposes: it knows what is given later, and the weights do not yet, so
+        that they are least where the proposals are best.
+        """
+        if self.proposal is not None:
+            return
         share = effective(self.log_weights)
         self.effective = torch.minimum(self.effective, share)
         uneven = share < RESAMPLED_BELOW
@@ -175,6 +199,7 @@ class Walk:
         """Goes on with some of the particles, in their order: the density is fed them anew."""
         fed = [Drawn(*(part[index] for part in drawn)) for drawn in self.fed]
         self.row = self.row[index]
+        self.member = None if self.member is None else self.member[index]
         self.fed = []
         self.steps, self.proposal = self._started()
         for drawn in fed:

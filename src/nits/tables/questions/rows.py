@@ -14,7 +14,7 @@ from nits.pnn.random import another
 from nits.tables import sampling, zones
 from nits.tables.columns.column import LOWER, UPPER
 from nits.tables.frames import Frame, Values
-from nits.tables.questions.cloud import allotted, members, walked
+from nits.tables.questions.cloud import Part, allotted, members, parts, walked
 from nits.tables.questions.conditions import Conditions, Value
 from nits.tables.questions.cuts import typed
 from nits.tables.questions.laws import Drawn
@@ -63,9 +63,10 @@ def _tell_few(ess: float, n: int) -> None:
 
 def _some(estimator: NITSDensity, query: Query, n: int, seed: int) -> tuple[Drawn, float]:
     """Returns some rows, and the effective number of particles behind them."""
-    every = members(estimator.model_)
+    every = parts(estimator.model_)
     source = torch.Generator().manual_seed(seed)
-    if all(query.last(m.order.tolist()) <= query.leading(m.order.tolist()) for _, m in every):
+    orders = [part.density.order.tolist() for part in every]
+    if all(query.last(order) <= query.leading(order) for order in orders):
         walks, ess = _plain(every, query, n, source), math.inf
     else:
         total = max(SPARE * n, FEWEST)
@@ -89,19 +90,17 @@ def _some(estimator: NITSDensity, query: Query, n: int, seed: int) -> tuple[Draw
     return Drawn(numbers, torch.stack([c.tails for c in columns], 1)[order]), ess
 
 
-def _plain(
-    every: list[tuple[float, Any]], query: Query, n: int, source: torch.Generator
-) -> list[Walk]:
+def _plain(every: list[Part], query: Query, n: int, source: torch.Generator) -> list[Walk]:
     """Returns walks to the end, where all that is given comes first: each member by its share."""
-    shares = torch.tensor(allotted(every, query) if len(every) > 1 else [1.0])
+    each = allotted(every, query)
+    shares = torch.tensor([share for some in each for share in some])
     which = systematic(shares.double().log(), source, n)
-    walks = []
-    for k, (_, member) in enumerate(every):
-        count = int((which == k).sum())
-        if count:
-            walk = Walk(member, query, Shape(1, 1, count), source)
-            walks.append(walk.to(len(query.laws)))
-    return walks
+    counts = torch.bincount(which, minlength=len(shares)).split([len(some) for some in each])
+    return [
+        part.started(query, (1, 1), sizes.tolist(), source).to(len(query.laws))
+        for part, sizes in zip(every, counts, strict=True)
+        if int(sizes.sum())
+    ]
 
 
 def _chosen(walks: list[Walk], width: int, chosen: Tensor, source: torch.Generator) -> list[Walk]:

@@ -1,0 +1,83 @@
+"""Networks of one shape that walk together: each row has what its own network says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import nits
+from nits.heads import Categorical, Continuous, Integer
+from nits.model.joint import NITS
+from nits.model.stacked import Stacked, alike
+
+HEADS = [
+    Continuous(hidden=(4,), knots=5),
+    Integer(0, 9, hidden=(4,), knots=3),
+    Categorical(4),
+    Continuous(-9.0, 9.0, hidden=(4,), knots=5, optional=True),
+]
+ORDER = [2, 0, 3, 1]
+
+
+def network(seed: int, guess: bool = True, context: int = 0, hidden: int = 12) -> NITS:
+    """Returns a network with random weights, lines and knots."""
+    model = NITS.mlp(
+        HEADS, hidden=hidden, blocks=2, order=ORDER, guess=guess, context=context, generator=seed
+    )
+    source = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in [*model.parameters(), *(b for n, b in model.named_buffers() if "coef" in n)]:
+            p.add_(0.3 * torch.randn(p.shape, generator=source))
+        model.reading.knots.add_(0.1 * seed)
+    model.load_state_dict(model.state_dict())  # masked weights are zero again
+    return model.eval()
+
+
+@pytest.mark.parametrize("guess", [True, False])
+@pytest.mark.parametrize("context", [0, 3])
+def test_each_row_has_the_steps_of_its_network(guess: bool, context: int) -> None:
+    members = [network(seed, guess, context) for seed in range(3)]
+    source = torch.Generator().manual_seed(5)
+    member = torch.tensor([2, 0, 0, 2, 2, 0, 2])  # uneven, and none of the second
+    told = torch.randn(len(member), context, generator=source) if context else None
+    u = torch.rand(len(member), len(HEADS), generator=source)
+    with torch.no_grad():
+        together = Stacked(members).steps(member, told)
+        alone = [one.steps(len(member), told) for one in members]
+        for rank in range(len(HEADS)):
+            drawn = together.quantile(u[:, rank])
+            if rank == 2:  # one that may be missing
+                drawn[1] = torch.nan
+            for steps in (together.log_prob, together.cdf):
+                each = [getattr(one, steps.__name__)(drawn) for one in alone]
+                wanted = torch.stack(each)[member, torch.arange(len(member))]
+                close = {"rtol": 1e-5, "atol": 1e-5, "equal_nan": True}
+                torch.testing.assert_close(steps(drawn), wanted, **close)
+            for one in (together, *alone):
+                one.feed(drawn)
+
+
+def test_rows_in_order_need_no_places() -> None:
+    members = [network(seed) for seed in range(2)]
+    steps = Stacked(members).steps(torch.tensor([0, 0, 1, 1]))
+    assert steps.places.place is None
+    with torch.no_grad():
+        wanted = torch.cat([one.steps(2).given.theta for one in members], 1)
+        torch.testing.assert_close(steps.given.theta, wanted)
+
+
+def test_only_networks_of_one_shape_are_stacked() -> None:
+    other = NITS.mlp(HEADS, hidden=12, blocks=2, guess=True)  # another order
+    members = [
+        network(0),
+        network(1, guess=False),
+        network(2),
+        network(3, hidden=16),
+        NITS.independent(HEADS),
+        other,
+        nits.Calibrated(network(4)),
+        network(5),
+        NITS.independent(HEADS),
+        NITS.mlp(HEADS, hidden=12, blocks=2, order=ORDER, guess=True, codes=3),
+    ]
+    assert alike(members) == [[0, 2, 7], [1], [3], [4], [5], [6], [8], [9]]
