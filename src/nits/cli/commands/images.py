@@ -130,7 +130,7 @@ def _labels(args: argparse.Namespace) -> int | None:
 
 def _write(images: NDArray[np.uint8], output: Path) -> None:
     if output.suffix == ".npy":
-        with atomic.temporary(output) as place, place.open("wb") as file:
+        with atomic.temporary(output) as place, atomic.naming(output), place.open("wb") as file:
             np.save(file, images)
     elif output.suffix == ".png":
         write_png(arrays.grid(images), output)
@@ -144,7 +144,7 @@ def write_png(image: NDArray[np.uint8], output: Path) -> None:
     """Writes an image, shape (H, W) or (H, W, 3)."""
     from PIL import Image
 
-    with atomic.temporary(output) as place:
+    with atomic.temporary(output) as place, atomic.naming(output):
         Image.fromarray(image).save(place, format="png")
 
 
