@@ -67,29 +67,40 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     rows = checked(model, _rows(data, context, sample_weight))
     refuse_degenerate(model, rows)
     train, held_out = _validation(model, rows, validation, seed)
-    with _reporter(progress) as reporter, memory.kept(), subnormal.flushed():
+    place = None if checkpoint is None else Path(checkpoint)
+    with _reporter(progress) as reporter, subnormal.flushed():
         train, left_out = _inside(model, train, "training", reporter)
         held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
         loop = Loop(model, train, held_out, recipe, budget, seed)
-        first = loop.ranks.rank == 0
-        loop.history.outside = left_out
+        history = loop.history
+        history.outside = left_out
         loop.prepare(resume)
-        place = None if checkpoint is None else Path(checkpoint)
-        with _kernels(loop, compile) as ran:
-            try:
-                with interrupts.waiting() as waiting, _kept(loop, place):
-                    loop.run(reporter, waiting, place if first else None, checkpoint_minutes * 60)
-            except KeyboardInterrupt:
-                loop.history.stopped = "interrupted"
-                reporter.interrupted()
-            finally:
-                loop.feed.close()
-            loop.agree()
-            if place is not None and loop.whole and first:
-                resuming.save(loop, place)
-            loop.finish()
-        loop.history.kernels = sorted({*loop.history.kernels, *ran})
-    return loop.history
+        with memory.kept():
+            _run(loop, place, 60 * checkpoint_minutes, compile, reporter)
+    del loop  # which is several times as large as the model
+    memory.give_back()
+    return history
+
+
+def _run(
+    loop: Loop, place: Path | None, save_every: float, compiled: bool | None, reporter: Reporter
+) -> None:
+    """Trains, and keeps what was learned, also if it is interrupted."""
+    first = loop.ranks.rank == 0
+    with _kernels(loop, compiled) as ran:
+        try:
+            with interrupts.waiting() as waiting, _kept(loop, place):
+                loop.run(reporter, waiting, place if first else None, save_every)
+        except KeyboardInterrupt:
+            loop.history.stopped = "interrupted"
+            reporter.interrupted()
+        finally:
+            loop.feed.close()
+        loop.agree()
+        if place is not None and loop.whole and first:
+            resuming.save(loop, place)
+        loop.finish()
+    loop.history.kernels = sorted({*loop.history.kernels, *ran})
 
 
 @contextmanager

@@ -285,6 +285,7 @@ class Loop:
 
     def finish(self) -> None:
         """Puts the best averaged weights, or the last ones without validation, into the model."""
+        self.optimizer.zero_grad(set_to_none=True)
         state = self.average.state_dict() if self.held_out is None else self.best_state
         self.model.load_state_dict(state)
         self.model.take_part(0, None)

@@ -31,6 +31,7 @@ class _Blocks:
         with self.lock:
             self.count += 1
             if self.count == 1:
+                c.malloc_trim(0)  # what was freed before is in pieces of other sizes
                 c.mallopt(MMAP_MAX, 0)
                 c.mallopt(TRIM_THRESHOLD, 2**31 - 1)
 
@@ -41,6 +42,12 @@ class _Blocks:
             if self.count == 0:
                 for name, value in DEFAULTS.items():
                     c.mallopt(name, value)
+                c.malloc_trim(0)
+
+    def give_back(self, c: Any) -> None:
+        """Returns freed memory, unless a block of another thread keeps it."""
+        with self.lock:
+            if self.count == 0:
                 c.malloc_trim(0)
 
 
@@ -62,6 +69,12 @@ def kept() -> Iterator[None]:
         yield
     finally:
         _blocks.leave(c)
+
+
+def give_back() -> None:
+    """Returns memory that was freed since to the operating system, unless a block keeps it."""
+    if (c := _glibc()) is not None:
+        _blocks.give_back(c)
 
 
 @cache
