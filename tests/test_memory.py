@@ -59,6 +59,15 @@ class Library:
         self.trims += 1
 
 
+def test_large_blocks_are_returned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library()
+    monkeypatch.setattr(memory, "_glibc", lambda: library)
+    with pytest.raises(ZeroDivisionError), memory.returned():
+        assert library.settings == {memory.MMAP_THRESHOLD: memory.LARGE}
+        _ = 1 / 0
+    assert library.settings == {memory.MMAP_THRESHOLD: memory.LARGEST}
+
+
 def test_the_last_of_two_threads_returns_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library()
     monkeypatch.setattr(memory, "_glibc", lambda: library)

@@ -50,7 +50,7 @@ VERBS: dict[str, list[str]] = {
     "sample an array": ["sample", "i.nits", "-n", "4", "-o", "out.npy", "--seed", "1", "--quiet"],
 }  # fmt: skip
 
-BEFORE_TRAINING = {"fit": 1, "fit with a checkpoint": 7, "fit of images": 1, "fit of files": 9}
+BEFORE_TRAINING = {"fit": 1, "fit with a checkpoint": 7, "fit of images": 1, "fit of files": 38}
 """Writes of a fit before it has learned anything: it tries the output out, begins a folder, and
 copies files of CSV."""
 
@@ -93,7 +93,8 @@ def known() -> Known:
         shutil.copy(place / "t.csv", place / "files" / name)
     _draw(place / "images")
     for source, model in (("fit", "m.nits"), ("fit of images", "i.nits")):
-        if zygote().run(place, [*VERBS[source][:-1], model]).code:
+        argv = [model if part == "out.nits" else part for part in VERBS[source]]
+        if zygote().run(place, argv).code:
             raise RuntimeError("the models of the disk attack cannot be fitted")
     whole, writes = {}, {}
     for verb, argv in VERBS.items():

@@ -69,7 +69,9 @@ def read_table(path: str, types: Types | None = None) -> pyarrow.Table:
         table = _exact(text, table) if types is None else table
     if not table.num_rows:
         raise ValueError(f"{path} must have at least one row below its header, but has none.")
-    return csv_columns.seen(table) if types is None else csv_columns.converted(table, types, path)
+    table = csv_columns.seen(table) if types is None else csv_columns.converted(table, types, path)
+    pyarrow.default_memory_pool().release_unused()  # blocks of text, and columns that were replaced
+    return table
 
 
 def known(names: Sequence[str], types: Types | None) -> list[str] | None:

@@ -74,7 +74,8 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
         loop = Loop(model, train, held_out, recipe, budget, seed)
         history = loop.history
         history.outside = left_out
-        loop.prepare(resume)
+        with memory.returned():
+            loop.prepare(resume)
         with memory.kept():
             _run(loop, place, 60 * checkpoint_minutes, compile, reporter)
     del loop  # which is several times as large as the model

@@ -235,6 +235,7 @@ class Loop:
     def evaluate(self, seconds: float) -> None:
         """Scores validation rows with the averaged weights; keeps these if they are the best."""
         h = self.history
+        self.optimizer.zero_grad(set_to_none=True)  # room for the rows that are scored
         value = None if self.held_out is None else self._validated(self.held_out)
         self.whole = False
         h.step.append(self.step)

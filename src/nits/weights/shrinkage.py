@@ -38,7 +38,7 @@ LEAST = 0.05
 COLLINEAR = 1e-9
 """A feature with no more than this part of its variance left, given those chosen, is not chosen."""
 
-CHUNK = 1 << 22
+CHUNK = 1 << 20
 """Numbers held at once in growing sparse lines."""
 
 
