@@ -72,12 +72,12 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
         train, left_out = _inside(model, train, "training", reporter)
         held_out = None if held_out is None else _inside(model, held_out, "validation", reporter)[0]
         loop = Loop(model, train, held_out, recipe, budget, seed)
-        history = loop.history
-        history.outside = left_out
+        loop.history.outside = left_out
         with memory.returned():
             loop.prepare(resume)
         with memory.kept():
             _run(loop, place, 60 * checkpoint_minutes, compile, reporter)
+        history = loop.history
     del loop  # which is several times as large as the model
     memory.give_back()
     return history
