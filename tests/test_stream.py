@@ -227,6 +227,16 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else(tmp_path
     assert found == [".newer.0123.part/a.parquet", "new/a.parquet", "second/b.parquet"]
 
 
+def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with parts.written(f"{tmp_path}/link/") as folder:
+        folder.append("a.parquet", pyarrow.table({"x": [1]}))
+    assert (tmp_path / "link").is_symlink()
+    assert [path.name for path in (tmp_path / "real").iterdir()] == ["a.parquet"]
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "real"}
+
+
 def test_copies_of_csv_that_a_killed_run_left_are_removed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,7 +95,7 @@ class Parts:
 @contextmanager
 def written(output: str, by: Sequence[str] = ()) -> Iterator[Parts]:
     """Yields what writes the files; the folder appears under its name when they are complete."""
-    place = Path(output)
+    place = Path(os.path.realpath(output))  # a link stays a link
     if place.is_dir() and any(place.iterdir()):
         raise ValueError(
             f"-o must name a new or an empty folder, but {output} has files; name another."
