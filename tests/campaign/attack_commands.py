@@ -152,8 +152,9 @@ def _output(place: Path, verb: str) -> Path:
 def _ended(place: Path, argv: list[str], number: signal.Signals, after: float) -> str:
     """Starts a command, sends a signal some time after torch is loaded, and returns its errors."""
     process = subprocess.Popen(
-        _command(argv), cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+        _command(argv), cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=_heeding,
+    )  # fmt: skip
     maps, deadline = Path(f"/proc/{process.pid}/maps"), time.monotonic() + SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         if "libtorch" in maps.read_text():
@@ -162,6 +163,11 @@ def _ended(place: Path, argv: list[str], number: signal.Signals, after: float) -
     time.sleep(after)
     process.send_signal(number)
     return process.communicate(timeout=SECONDS)[1]
+
+
+def _heeding() -> None:
+    """Has Ctrl-C come through, which a shell has what it starts in the background ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _complaint(error: str) -> str | None:
