@@ -45,7 +45,7 @@ ATTACKS = {
 }
 """What a case is, and what must hold, by attack."""
 
-MEMORY = "campaign-memory.json"
+MEMORY, COLUMNS = "campaign-memory.json", "campaign-columns.json"
 
 
 def campaign_tables(folder: Path) -> str:
@@ -59,8 +59,8 @@ def campaign_tables(folder: Path) -> str:
             lines.append((f"`{attack}`", cases, law, count, _failures(runs), _commits(runs)))
     head = ("attack", "a case is", "what must hold", "cases", "failures", "commit")
     parts = [table(head, lines)]
-    for record in results.read(folder, MEMORY):
-        parts.append(_memory(record))
+    parts += [_memory(record) for record in results.read(folder, MEMORY)]
+    parts += [_columns(record) for record in results.read(folder, COLUMNS)]
     return "\n\n".join(parts)
 
 
@@ -94,3 +94,11 @@ def _memory(record: Record) -> str:
         for name, one in figures["commands"].items()
     ]
     return table(head, lines)
+
+
+def _columns(record: Record) -> str:
+    figures = record["results"]
+    head = (f"{figures['columns']:,} columns, {figures['rows']:,} rows", "peak, MB")
+    return table(
+        head, [(name, f"{one['peak_mb']:.0f}") for name, one in figures["commands"].items()]
+    )

@@ -41,6 +41,6 @@ def test_threads_and_processes_at_once() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", range(3, 151, 12))
+@pytest.mark.parametrize("case", range(3, 317, 24))
 def test_writes_that_fail(case: int) -> None:
     attack_disk.run(case)

@@ -40,3 +40,12 @@ def test_memory_is_shown(tmp_path: Path) -> None:
     found = campaign_table.campaign_tables(tmp_path)
     assert "| 5,000,000 rows |" in found
     assert "| score | 431 | 1.00 |" in found
+
+
+def test_columns_are_shown(tmp_path: Path) -> None:
+    figures = {"peak_mb": 912.4}
+    record = {"results": {"columns": 1000, "rows": 2000, "commands": {"fit": figures}}}
+    results.write(tmp_path / "campaign-columns.json", record)
+    found = campaign_table.campaign_tables(tmp_path)
+    assert "| 1,000 columns, 2,000 rows | peak, MB |" in found
+    assert "| fit | 912 |" in found

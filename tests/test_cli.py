@@ -435,6 +435,10 @@ BAD_SCORES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda f: f.assign(rain="wet"),
         "in.csv: column 'rain' must hold double values, as in training, but has 'wet'; convert it.",
     ),
+    "text for a number, and infinity": (
+        lambda f: f.assign(rain="wet", size=f["size"].where(f.index > 1, float("inf"))),
+        "but has 'wet'; column 'size' has 2 infinite values; convert it.",
+    ),
     "no rows": (lambda f: f[:0], "must have at least one row to score, but has none."),
 }
 

@@ -67,6 +67,46 @@ def test_what_is_read_is_not_replaced(
     assert (names(tmp_path), table.read_bytes(), model.read_bytes()) == before
 
 
+def test_a_file_of_a_folder_that_is_read_is_not_replaced(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = tmp_path / "many"
+    many.mkdir()
+    for name in ("a.csv", "b.csv"):
+        (many / name).write_bytes((folder / "t.csv").read_bytes())
+    (tmp_path / "link.csv").symlink_to("many/b.csv")
+    for argv in (
+        ["fit", many, "-o", many / "a.csv"],
+        ["score", folder / "m.nits", many, "-o", many / "b.csv"],
+        ["score", folder / "m.nits", f"{many}/*.csv", "-o", tmp_path / "link.csv"],
+        ["score", folder / "m.nits", f"file://{many}/b.csv", "-o", tmp_path / "link.csv"],
+    ):
+        assert run(*argv) == 2
+        assert "which is read, but" in capsys.readouterr().err
+    whole = (folder / "t.csv").read_bytes()
+    assert [(many / name).read_bytes() for name in ("a.csv", "b.csv")] == [whole, whole]
+
+
+def test_a_checkpoint_and_an_output_of_one_name_are_refused_before_training(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "m.nits"
+    argv = ["fit", folder / "t.csv", "-o", output, "--checkpoint", f"{tmp_path}/./m.nits"]
+    assert run(*argv) == 2
+    assert "-o must name another file than --checkpoint" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.parquet"])
+def test_a_file_that_is_not_there_is_named(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("score", folder / "m.nits", name) == 2
+    assert capsys.readouterr().err == f"error: {name}: No such file or directory.\n"
+    assert run("info", name) == 2
+    assert capsys.readouterr().err == f"error: {name}: No such file or directory.\n"
+
+
 def test_an_output_that_cannot_be_written_is_found_before_training(
     folder: Path,
     tmp_path: Path,

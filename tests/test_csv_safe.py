@@ -1,13 +1,15 @@
 """Formulas in CSV: text that a spreadsheet would compute gets an apostrophe, if asked."""
 
+import io
 from pathlib import Path
 
 import pandas
 import pyarrow
 import pytest
+from pyarrow import csv
 
 from nits.cli.main import main
-from nits.tables import csv_safe
+from nits.tables import csv_safe, files
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1+1"]
 
@@ -20,6 +22,22 @@ def test_text_like_a_formula_gets_an_apostrophe(text: str) -> None:
     guarded = f"'{text}"
     expected = {guarded: [guarded, None, "a=b"], "n": [-1.5, 2, 3], "c": [guarded, "x", guarded]}
     assert safe == expected
+
+
+def test_a_terminal_is_shown_no_control_characters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pyarrow.table({"a\x1b[31m": ["\x1b]0;x\x07", None, "b"], "n": [1, 2, 3]})
+    expected = {False: table.to_pydict(), True: {"a\\x1b[31m": ["\\x1b]0;x\\x07", None, "b"]}}
+    expected[True]["n"] = [1, 2, 3]
+    for terminal, rows in expected.items():
+        monkeypatch.setattr("sys.stdout.isatty", lambda told=terminal: told)
+        with files.written("-") as writer:
+            writer.write(table)
+        text = capsys.readouterr().out
+        assert csv.read_csv(io.BytesIO(text.encode())).to_pydict() == {
+            name: ["" if one is None else one for one in values] for name, values in rows.items()
+        }
 
 
 def test_samples_are_guarded_if_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

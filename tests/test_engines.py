@@ -490,3 +490,23 @@ def test_the_folder_of_a_killed_run_is_removed_and_no_other(
         assert sorted(tmp_path.iterdir()) == sorted([first, second, other])
         assert first.stat().st_mode & 0o077 == 0
     assert list(tmp_path.iterdir()) == [other]
+
+
+def test_a_folder_that_is_taken_for_left_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    mkdtemp = tempfile.mkdtemp
+
+    def taken(*parts: Any) -> str:
+        made.append(mkdtemp(*parts))
+        if len(made) == 1:
+            Path(made[0]).rmdir()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", taken)
+    with shared.folder("x-", ".part", tmp_path) as place:
+        assert place == Path(made[1])
+        assert place.name.startswith("x-")
+        assert place.name.endswith(".part")
+    assert not list(tmp_path.iterdir())

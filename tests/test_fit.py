@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ import nits
 from nits.datasets import toy
 from nits.kernels import compiled
 from nits.training.likelihood import mean_log_likelihood
+from nits.training.loop import Loop
 from nits.training.rows import Rows
 from registry import seeded
 from two_columns import QUICK, rows, small, weights
@@ -275,3 +278,19 @@ def test_a_model_with_a_context_needs_one() -> None:
     message = "this model takes a context of 3 features, but data has none; pass context="
     with pytest.raises(ValueError, match=message):
         nits.fit(model, rows(), max_steps=3, recipe=QUICK, progress=False)
+
+
+def test_nothing_of_a_run_outlives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither gradients nor the state of the optimizer, each as large as the model or larger."""
+    begun = []
+    init = Loop.__init__
+
+    def noted(self: Loop, *args: Any) -> None:
+        begun.append(weakref.ref(self))
+        init(self, *args)
+
+    monkeypatch.setattr(Loop, "__init__", noted)
+    model = small()
+    nits.fit(model, rows(50), max_steps=3, recipe=QUICK, progress=False)
+    assert begun[0]() is None
+    assert all(parameter.grad is None for parameter in model.parameters())

@@ -59,6 +59,14 @@ class Library:
         self.trims += 1
 
 
+def test_large_blocks_are_returned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library()
+    monkeypatch.setattr(memory, "_glibc", lambda: library)
+    with memory.returned():
+        assert library.settings == {memory.MMAP_THRESHOLD: memory.LARGE}
+    assert library.settings == {memory.MMAP_THRESHOLD: memory.LARGEST}
+
+
 def test_the_last_of_two_threads_returns_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library()
     monkeypatch.setattr(memory, "_glibc", lambda: library)
@@ -67,7 +75,11 @@ def test_the_last_of_two_threads_returns_the_memory(monkeypatch: pytest.MonkeyPa
     second.__enter__()
     first.__exit__(None, None, None)  # not nested: threads end in any order
     assert library.settings[memory.MMAP_MAX] == 0
-    assert library.trims == 0
+    assert library.trims == 1  # before the first
+    memory.give_back()  # which the second keeps from it
+    assert library.trims == 1
     second.__exit__(None, None, None)
     assert library.settings == memory.DEFAULTS
-    assert library.trims == 1
+    assert library.trims == 2
+    memory.give_back()
+    assert library.trims == 3

@@ -70,3 +70,13 @@ def test_a_column_of_holes_can_be_drawn() -> None:
     found = marginals.measured(beside(model, empty, table))
     assert found.columns[0].axis is None
     assert plots.marginals(found).axes
+
+
+def test_control_characters_of_a_name_are_escaped() -> None:
+    source = np.random.default_rng(0)
+    table = pandas.DataFrame({"a\x1b[31m": source.normal(size=80), "b\x07": source.normal(size=80)})
+    found = calibration.measured(Subject.of(fitted(table), table))
+    figure = plots.calibration(found)
+    texts = [figure.get_suptitle(), *(axis.get_title() for axis in figure.axes)]
+    assert all(text.isprintable() for text in texts)
+    assert "\\x1b[31m" in " ".join(texts)

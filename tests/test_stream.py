@@ -1,6 +1,8 @@
 """Tables of many files: opened, fitted, scored and sampled piece by piece."""
 
+import errno
 import pickle
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +210,83 @@ def test_a_folder_that_is_half_written_leaves_no_trace(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else(tmp_path: Path) -> None:
+    left, other = tmp_path / ".new.0123.part", tmp_path / ".newer.0123.part"
+    for place in (left, other):
+        place.mkdir()
+        (place / "a.parquet").touch()
+    with parts.written(f"{tmp_path}/new/") as one:
+        assert not left.exists()
+        with parts.written(f"{tmp_path}/new/") as two:  # which does not take the first for left
+            two.append("b.parquet", pyarrow.table({"x": [1]}))
+        (tmp_path / "new").rename(tmp_path / "second")
+        one.append("a.parquet", pyarrow.table({"x": [1]}))
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet"))
+    assert found == [".newer.0123.part/a.parquet", "new/a.parquet", "second/b.parquet"]
+
+
+def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with parts.written(f"{tmp_path}/link/") as folder:
+        folder.append("a.parquet", pyarrow.table({"x": [1]}))
+    assert (tmp_path / "link").is_symlink()
+    assert [path.name for path in (tmp_path / "real").iterdir()] == ["a.parquet"]
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "real"}
+
+
+def test_copies_of_csv_that_a_killed_run_left_are_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    (temporary / "nits-csv-0123").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "a.csv").write_text("x\n1\n2\n")
+    with source.opened(tmp_path / "table") as table:
+        assert len(table) == 2
+        (only,) = temporary.iterdir()
+        assert only.name != "nits-csv-0123"
+    assert not list(temporary.iterdir())
+
+
+def test_files_whose_names_differ_by_their_endings_have_scores_of_their_own(
+    folder: Path, tmp_path: Path
+) -> None:
+    model, many = str(tmp_path / "m.nits"), tmp_path / "many"
+    assert main(["fit", str(folder), "-o", model, "--max-steps", "2", "--quiet"]) == 0
+    many.mkdir()
+    rows = parquet.read_table(folder)
+    parquet.write_table(rows[:10], many / "a.parquet")
+    parquet.write_table(rows[10:30], many / "a.pq")
+    assert main(["score", model, str(many), "-o", f"{tmp_path}/scores/", "--quiet"]) == 0
+    sizes = {path.name: parquet.read_metadata(path) for path in (tmp_path / "scores").iterdir()}
+    assert {name: one.num_rows for name, one in sizes.items()} == {
+        "a.parquet": 10,
+        "a.pq.parquet": 20,
+    }
+
+
+def test_a_folder_on_a_full_disk_is_named_in_one_line(
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = str(tmp_path / "m.nits")
+    assert main(["fit", str(folder), "-o", model, "--max-steps", "2", "--quiet"]) == 0
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(parquet.ParquetWriter, "write_table", full)
+    monkeypatch.setattr(dataset, "write_dataset", full)
+    output = f"{tmp_path}/out/"
+    for argv in (["score", model, str(folder)], ["sample", model, "-n", "5"]):
+        capsys.readouterr()
+        assert main([*argv, "-o", output, "--quiet"]) == 2
+        told = capsys.readouterr().err
+        assert told == f"error: {output} cannot be written: No space left on device.\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"m.nits", "table"}

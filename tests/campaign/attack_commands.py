@@ -23,7 +23,7 @@ import torch
 from pyarrow import csv, parquet
 
 import nits
-from campaign.steps import Failure
+from campaign.steps import Failure, contents
 from campaign.zygote import Sent, zygote
 from mixed_table import mixed
 
@@ -42,6 +42,10 @@ VERBS = {
     "sample parquet": [
         "sample", "m.nits", "-n", str(DRAWN), "-o", "out.parquet", "--seed", "1", "--quiet",
     ],
+    "sample a folder": [
+        "sample", "m.nits", "-n", str(DRAWN), "-o", "out/", "--seed", "1", "--quiet",
+    ],
+    "score a folder": ["score", "m.nits", "files", "-o", "out/", "--quiet"],
 }  # fmt: skip
 
 
@@ -58,6 +62,8 @@ def folder() -> Path:
     table = mixed(ROWS)[["size", "count"]]
     table.to_csv(place / "t.csv", index=False)
     mixed(DRAWN)[["size", "count"]].to_csv(place / "many.csv", index=False)
+    (place / "files").mkdir()
+    os.link(place / "many.csv", place / "files" / "a.csv")
     made = zygote().run(place, ["fit", "t.csv", "-o", "m.nits", "--max-steps", "5", "--quiet"])
     if made.code:
         raise RuntimeError(made.err)
@@ -129,10 +135,11 @@ def _limit(most: int) -> None:
 
 def _copy(place: Path, verb: str, chance: random.Random) -> tuple[Path, bytes | None]:
     """Returns a folder with the inputs, and what the output's name had before, if anything."""
-    for name in ("t.csv", "many.csv", "m.nits"):
+    (place / "files").mkdir()
+    for name in ("t.csv", "many.csv", "m.nits", "files/a.csv"):
         os.link(folder() / name, place / name)
-    if chance.random() < 0.5:
-        return place, None
+    if chance.random() < 0.5 or VERBS[verb][VERBS[verb].index("-o") + 1].endswith("/"):
+        return place, None  # of folders only new ones are written
     _output(place, verb).write_bytes(b"old")
     return place, b"old"
 
@@ -145,8 +152,9 @@ def _output(place: Path, verb: str) -> Path:
 def _ended(place: Path, argv: list[str], number: signal.Signals, after: float) -> str:
     """Starts a command, sends a signal some time after torch is loaded, and returns its errors."""
     process = subprocess.Popen(
-        _command(argv), cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+        _command(argv), cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=_heeding,
+    )  # fmt: skip
     maps, deadline = Path(f"/proc/{process.pid}/maps"), time.monotonic() + SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         if "libtorch" in maps.read_text():
@@ -155,6 +163,11 @@ def _ended(place: Path, argv: list[str], number: signal.Signals, after: float) -
     time.sleep(after)
     process.send_signal(number)
     return process.communicate(timeout=SECONDS)[1]
+
+
+def _heeding() -> None:
+    """Has Ctrl-C come through, which a shell has what it starts in the background ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _complaint(error: str) -> str | None:
@@ -167,13 +180,13 @@ def _torn(place: Path, verb: str, old: bytes | None) -> str | None:
     output = _output(place, verb)
     if not output.exists():
         return None if old is None else "what was there is gone"
-    if output.read_bytes() == old:
+    if output.is_file() and output.read_bytes() == old:
         return None
     try:
         if output.suffix == ".nits":
             nits.load(output)
         else:
-            read = parquet.read_table if output.suffix == ".parquet" else csv.read_csv
+            read = csv.read_csv if output.suffix == ".csv" else parquet.read_table
             if read(output).num_rows != DRAWN:
                 return "the output has too few rows"
     except Exception as error:
@@ -185,7 +198,7 @@ def _different(place: Path, verb: str) -> str | None:
     """Returns whether an output differs from that of the same command if it is left alone."""
     pair = _output(place, verb), _output(folder() / verb, verb)
     if pair[0].suffix != ".nits":
-        return None if pair[0].read_bytes() == pair[1].read_bytes() else "another output"
+        return None if contents(pair[0]) == contents(pair[1]) else "another output"
     states = [nits.load(path).model_.state_dict() for path in pair]
     same = states[0].keys() == states[1].keys() and all(
         torch.equal(states[0][name], states[1][name]) for name in states[0]
@@ -195,6 +208,5 @@ def _different(place: Path, verb: str) -> str | None:
 
 def _left(place: Path) -> str | None:
     """Returns what is left of a run, besides inputs, outputs and the checkpoint."""
-    parts = [str(path) for path in place.rglob(".*.part")]
-    rescued = [str(path) for path in place.rglob("rescued-*")]
-    return f"left behind: {parts + rescued}" if parts or rescued else None
+    left = [*place.rglob(".*.part"), *place.rglob("rescued-*"), *zygote().rescue.glob("nits-*")]
+    return f"left behind: {[str(path) for path in left]}" if left else None

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 import nits
-from campaign.steps import Failure
+from campaign.steps import Failure, contents
 from campaign.zygote import EVER, NONE, Done, Fault, zygote
 from mixed_table import mixed
 
@@ -39,13 +39,26 @@ VERBS: dict[str, list[str]] = {
     "outliers": ["outliers", "m.nits", "t.csv", "-o", "out.csv", "--quiet"],
     "report": ["report", "m.nits", "t.csv", "-o", "out.html", "--quiet"],
     "plot": ["plot", "m.nits", "t.csv", "-o", "figures"],
+    "predict": [
+        "predict", "m.nits", "t.csv", "--column", "size", "-o", "out.csv", "--quiet",
+    ],
+    "fit of files": ["fit", "files", *FIT],
+    "score files": ["score", "m.nits", "files", "-o", "out/", "--quiet"],
+    "sample files": ["sample", "m.nits", "-n", "50", "-o", "out/", "--seed", "1", "--quiet"],
+    "score images": ["score", "i.nits", "images", "-o", "out.csv", "--quiet"],
+    "sample a grid": ["sample", "i.nits", "-n", "4", "-o", "out.png", "--seed", "1", "--quiet"],
+    "sample an array": ["sample", "i.nits", "-n", "4", "-o", "out.npy", "--seed", "1", "--quiet"],
 }  # fmt: skip
 
-BEFORE_TRAINING = {"fit": 1, "fit with a checkpoint": 7, "fit of images": 1}
-"""Writes of a fit before it has learned anything: it tries the output out, and begins a folder."""
+BEFORE_TRAINING = {"fit": 1, "fit with a checkpoint": 7, "fit of images": 1, "fit of files": 38}
+"""Writes of a fit before it has learned anything: it tries the output out, begins a folder, and
+copies files of CSV."""
+
+TEMPORARY = "temporary"
+"""Where temporary files go, so that they cannot be written either."""
 
 ERRORS = (errno.ENOSPC, errno.EROFS, errno.EDQUOT)
-INPUTS = ("t.csv", "m.nits")
+INPUTS = ("t.csv", "m.nits", "i.nits", "images", "files")
 RESCUED = re.compile(r"the model is in (\S+) instead\.")
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
@@ -55,7 +68,7 @@ class Known(NamedTuple):
     """What all cases share: the inputs, what each command writes if it can, and how often."""
 
     place: Path
-    whole: dict[str, bytes]
+    whole: dict[str, dict[str, bytes]]
     writes: dict[str, int]
 
     def picked(self, case: int) -> tuple[str, Fault]:
@@ -75,18 +88,22 @@ def known() -> Known:
     _folders.append(tempfile.TemporaryDirectory(prefix="nits-campaign-"))
     place = Path(_folders[-1].name)
     mixed(60)[["size", "count", "city"]].to_csv(place / "t.csv", index=False)
+    (place / "files").mkdir()
+    for name in ("a.csv", "b.csv"):
+        shutil.copy(place / "t.csv", place / "files" / name)
     _draw(place / "images")
-    model = ["fit", "t.csv", "-o", "m.nits", "--max-steps", "3", "--quiet"]
-    if zygote().run(place, model).code:
-        raise RuntimeError("the model of the disk attack cannot be fitted")
+    for source, model in (("fit", "m.nits"), ("fit of images", "i.nits")):
+        argv = [model if part == "out.nits" else part for part in VERBS[source]]
+        if zygote().run(place, argv).code:
+            raise RuntimeError("the models of the disk attack cannot be fitted")
     whole, writes = {}, {}
     for verb, argv in VERBS.items():
         with tempfile.TemporaryDirectory() as folder:
             there = _copied(place, Path(folder))
-            done = zygote().run(there, argv, NONE)
+            done = zygote().run(there, argv, NONE, temporary=there / TEMPORARY)
             if done.code or done.writes < 0:
                 raise RuntimeError(f"{verb}: {done.err or 'no C compiler'}")
-            whole[verb] = _output(there, verb).read_bytes() if verb != "plot" else b""
+            whole[verb] = contents(_output(there, verb))
             writes[verb] = done.writes
     return Known(place, whole, writes)
 
@@ -101,10 +118,8 @@ def _draw(folder: Path) -> None:
 
 
 def _copied(source: Path, place: Path) -> Path:
-    for name in INPUTS:
-        if (source / name).exists():
-            shutil.copy(source / name, place / name)
-    shutil.copytree(source / "images", place / "images")
+    shutil.copytree(source, place, dirs_exist_ok=True)
+    (place / TEMPORARY).mkdir()
     return place
 
 
@@ -113,12 +128,12 @@ def run(case: int) -> str:
     verb, fault = known().picked(case)
     with tempfile.TemporaryDirectory() as folder:
         place = _copied(known().place, Path(folder))
-        old = case % 2 == 0 and verb != "plot"
+        old = case % 2 == 0 and bool(_output(place, verb).suffix)
         if old:
             _output(place, verb).write_bytes(b"old")
         for left in zygote().rescue.glob("rescued-*"):
             left.unlink()
-        done = zygote().run(place, VERBS[verb], fault)
+        done = zygote().run(place, VERBS[verb], fault, temporary=place / TEMPORARY)
         wrong = _wrong(verb, fault, place, old, done)
     if wrong:
         raise Failure(f"{verb}, {fault}: {wrong}")
@@ -127,7 +142,7 @@ def run(case: int) -> str:
 
 def _wrong(verb: str, fault: Fault, place: Path, old: bool, done: Done) -> str | None:
     for name in INPUTS:
-        if (place / name).read_bytes() != (known().place / name).read_bytes():
+        if contents(place / name) != contents(known().place / name):
             return f"{name} was changed"
     if done.code not in (0, 2) or "Traceback" in done.err or "Exception" in done.err:
         return f"it ended with {done.code}: {done.err}"
@@ -135,7 +150,8 @@ def _wrong(verb: str, fault: Fault, place: Path, old: bool, done: Done) -> str |
         return f"no error of one line, but {done.err!r}"
     if done.code and not _named(verb, done.err):
         return f"the error names no file: {done.err!r}"
-    if left := [path.name for path in place.rglob(".*.part")]:
+    left = [*place.rglob(".*.part"), *(place / TEMPORARY).glob("nits-*")]
+    if left:
         return f"left behind: {left}"
     if verb == "plot":
         return None
@@ -144,7 +160,7 @@ def _wrong(verb: str, fault: Fault, place: Path, old: bool, done: Done) -> str |
 
 def _named(verb: str, words: str) -> bool:
     """Returns whether an error names what could not be written."""
-    names = ("figures",) if verb == "plot" else ("out.", "kept")
+    names = ("figures",) if verb == "plot" else ("out.", "out/", "kept", TEMPORARY)
     return any(name in words for name in names)
 
 
@@ -153,11 +169,11 @@ def _torn(verb: str, place: Path, old: bool, done: Done) -> str | None:
     output = _output(place, verb)
     if not output.exists():
         return "what was there is gone" if old or not done.code else None
-    found = output.read_bytes()
+    found = contents(output)
     if done.code:
-        return None if old and found == b"old" else "there is an output though it failed"
+        return None if old and found == {"": b"old"} else "there is an output though it failed"
     if verb.startswith("fit"):
-        return None if _same(output, known().whole[verb]) else "another model"
+        return None if _same(output, known().whole[verb][""]) else "another model"
     return None if verb == "report" or found == known().whole[verb] else "another output"
 
 
@@ -169,7 +185,8 @@ def _lost(verb: str, fault: Fault, place: Path, done: Done) -> str | None:
     if named is None:
         return f"the model is lost: {done.err!r}"
     rescued = place / named[1]
-    return None if _same(rescued, known().whole[verb]) else "the model that was saved is another"
+    whole = known().whole[verb][""]
+    return None if _same(rescued, whole) else "the model that was saved is another"
 
 
 def _same(path: Path, whole: bytes) -> bool:

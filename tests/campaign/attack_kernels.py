@@ -29,6 +29,7 @@ from nits.pnn.plain import parameters
 COMPILER = """#!/bin/sh
 # Builds a library at once: the one that this machine's compiler has built before.
 case "$*" in *--version*) echo quick; exit 0;; esac
+if [ -e "$NITS_CACHE/full" ]; then echo "error: No space left on device" >&2; exit 1; fi
 while [ $# -gt 1 ]; do shift; done
 case "$1" in *.so) cp "$QUICK_BUILT" "$1";; *) : > "$1";; esac
 """
@@ -201,6 +202,12 @@ def no_file(kept: Path, rng: np.random.Generator) -> None:
     os.mkfifo(kept) if rng.random() < 0.5 else kept.mkdir()
 
 
+def on_a_full_disk(kept: Path, rng: np.random.Generator) -> None:
+    """What was cut short cannot be built again."""
+    cut_short(kept, rng)
+    (kept.parent.parent / "full").touch()
+
+
 def _given_away(path: Path) -> bool:
     if os.getuid() == 0:
         os.chown(path, STRANGER, STRANGER)
@@ -220,4 +227,5 @@ ATTACKS: tuple[Callable[[Path, np.random.Generator], None], ...] = (
     in_a_folder_of_another_user,
     older,
     no_file,
+    on_a_full_disk,
 )

@@ -1,10 +1,10 @@
-"""How much memory scoring and drawing millions of rows takes, and whether it grows.
+"""How much memory millions of rows and a thousand columns take, and whether it grows.
 
-    PYTHONPATH=tests python -m campaign.memory [--rows 5000000]
+    PYTHONPATH=tests python -m campaign.memory [--rows 5000000] [--columns 1000]
 
 Each command runs in a process of its own, whose memory is read ten times a second. The figures go
-to benchmarks/results/campaign-memory.json; the exit code is 1 if a peak is too high or memory goes
-on growing after the first tenth of the output.
+to benchmarks/results/campaign-memory.json and campaign-columns.json; the exit code is 1 if a peak
+is too high or memory goes on growing after the first tenth of the output. Either number may be 0.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+import pandas
+
 from campaign import record
 from mixed_table import mixed
 
@@ -23,17 +26,29 @@ COLUMNS = ["size", "count", "city", "price"]
 MOST = 700.0
 """MB that a command may take."""
 
+MOST_OF_COLUMNS = 1000.0
+"""MB that a command may take with a thousand columns."""
+
 GROWTH = 1.1
 """Memory after the first tenth of the output, over the most in it."""
+
+WIDE_ROWS = 2000
 
 MEGABYTE = 2**20
 
 
 def main() -> int:
-    """Measures three commands, and writes the figures."""
+    """Measures commands, and writes the figures."""
     parser = argparse.ArgumentParser(prog="python -m campaign.memory")
     parser.add_argument("--rows", type=int, default=5_000_000)
-    rows = parser.parse_args().rows
+    parser.add_argument("--columns", type=int, default=1000)
+    args = parser.parse_args()
+    good = not args.rows or many_rows(args.rows)
+    return int(not ((not args.columns or many_columns(args.columns)) and good))
+
+
+def many_rows(rows: int) -> bool:
+    """Measures drawing and scoring; returns whether all is fine."""
     commands = {
         "sample to CSV": f"sample m.nits -n {rows} -o drawn.csv --seed 1 --quiet",
         "sample to Parquet": f"sample m.nits -n {rows} -o drawn.parquet --seed 1 --quiet",
@@ -48,7 +63,34 @@ def main() -> int:
             found[name] = _measured(folder, command)
             print(name, found[name], flush=True)
     record.write_figures("campaign-memory", {"rows": rows, "commands": found})
-    return int(any(not fine(figures) for figures in found.values()))
+    return all(fine(figures) for figures in found.values())
+
+
+def many_columns(columns: int) -> bool:
+    """Measures a lone network of many columns, nine of ten real numbers; returns whether so."""
+    commands = {
+        "fit": "fit wide.csv -o wide.nits --max-steps 20 --quiet",
+        "score": "score wide.nits wide.csv -o scores.csv --quiet",
+        "sample": "sample wide.nits -n 500 -o drawn.csv --seed 1 --quiet",
+    }
+    found: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        wide(WIDE_ROWS, columns).to_csv(Path(folder) / "wide.csv", index=False)
+        for name, command in commands.items():
+            found[name] = _measured(folder, command)
+            print(name, found[name], flush=True)
+    figures = {"columns": columns, "rows": WIDE_ROWS, "commands": found}
+    record.write_figures("campaign-columns", figures)
+    return all(figures["peak_mb"] < MOST_OF_COLUMNS for figures in found.values())
+
+
+def wide(rows: int, columns: int) -> pandas.DataFrame:
+    """Returns columns that depend on twenty others, which are not in the table."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(rows, 20)) @ rng.normal(0, 0.3, (20, columns))
+    x = (hidden + rng.normal(size=(rows, columns))).round(4)
+    x[:, ::10] = x[:, ::10].round()
+    return pandas.DataFrame(x, columns=[f"x{i}" for i in range(columns)])
 
 
 def fine(figures: dict[str, float]) -> bool:

@@ -60,6 +60,10 @@ def folder() -> Path:
         warnings.simplefilter("ignore")
         small(members=3, max_steps=2, hidden=8).fit(table).save(place / "members.nits")
         small(context=["city"], max_steps=2).fit(table).save(place / "given.nits")
+        small(context=["city", "rain"], trees=True, max_steps=2).fit(table).save(
+            place / "trees.nits"
+        )
+        small(answers="any", outliers=True, max_steps=2).fit(table).save(place / "any.nits")
         small(whiten=True, max_steps=2).fit(table[["rain"]].assign(y=table["rain"] ** 2)).save(
             place / "whitened.nits"
         )
@@ -76,7 +80,7 @@ def folder() -> Path:
     return place
 
 
-SORTS = ("members", "given", "whitened", "images", "density", "run")
+SORTS = ("members", "given", "trees", "any", "whitened", "images", "density", "run")
 
 
 def changed(tree: Any, chance: random.Random) -> Any:
@@ -242,7 +246,11 @@ def _use(model: Any) -> None:
         if model.context_schema_.columns:
             model.score_samples(mixed(3))
         else:
-            model.score_samples(model.sample(3, random_state=0))
+            drawn = model.sample(3, random_state=0)
+            model.score_samples(drawn)
+            if model.companion_ is not None:
+                model.given(city="Rome").sample(2, random_state=0)
+                model.outlier_scores(drawn)
     elif isinstance(model, nits.NITSImages):
         model.score_samples(np.zeros((1, 4, 4), np.uint8))
     elif not isinstance(model, nits.History):

@@ -111,6 +111,14 @@ def _alarm() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def contents(place: Path) -> dict[str, bytes]:
+    """Returns the bytes of a file, or of the files of a folder by their names."""
+    if place.is_file():
+        return {"": place.read_bytes()}
+    files = (path for path in place.rglob("*") if path.is_file())
+    return {str(path.relative_to(place)): path.read_bytes() for path in files}
+
+
 def clock() -> float:
     """Returns seconds."""
     return time.perf_counter()

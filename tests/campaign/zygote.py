@@ -21,6 +21,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+import matplotlib
+
+from nits.places import cache_root
+
 SECONDS = 300
 """After which a command counts as hung."""
 
@@ -75,7 +79,10 @@ class Zygote:
         self.place = Path(_folders[-1].name)
         (self.place / "tmp").mkdir()
         self.preloaded = _compiled(self.place / "failing.so")
-        environment = {**os.environ, "TMPDIR": str(self.place / "tmp")}
+        # Models that cannot be saved go to the temporary folder, or home; caches stay.
+        environment = dict.fromkeys(["TMPDIR", "HOME"], str(self.place / "tmp"))
+        caches = {"NITS_CACHE": str(cache_root()), "MPLCONFIGDIR": matplotlib.get_cachedir()}
+        environment = {**os.environ, **environment, **caches}
         paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         if self.preloaded is not None:
@@ -86,11 +93,20 @@ class Zygote:
         )  # fmt: skip
 
     def run(
-        self, cwd: Path, argv: Sequence[str], fault: Fault = NONE, sent: Sent | None = None
+        self,
+        cwd: Path,
+        argv: Sequence[str],
+        fault: Fault = NONE,
+        sent: Sent | None = None,
+        temporary: Path | None = None,
     ) -> Done:
-        """Runs a command in a folder, which may be the one that cannot be written to."""
+        """Runs a command in a folder, which may be the one that cannot be written to.
+
+        temporary: Where its temporary files go; by default not below that folder.
+        """
         streams = [self.place / "out", self.place / "err"]
         ask = {"cwd": str(cwd), "argv": list(argv), "fault": fault, "sent": sent}
+        ask["temporary"] = str(temporary or self.place / "tmp")
         ask["to"] = [str(stream) for stream in streams]
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -158,6 +174,7 @@ def _work(ask: dict[str, Any], count: int) -> NoReturn:
             os.dup2(handle, stream)
         signal.alarm(SECONDS)
         os.chdir(ask["cwd"])
+        tempfile.tempdir = ask["temporary"]
         # From here on an interrupt is the command's; before, it ends the process.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         code = _main(ask)

@@ -18,6 +18,7 @@ from threading import current_thread, main_thread
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a verb; returns 2, with one line on stderr, if the user made a mistake or stopped it."""
     try:
+        from nits import atomic
         from nits.cli import outputs, verbs  # so late, because an interrupt may come meanwhile
 
         args = verbs.parser().parse_args(argv)
@@ -29,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 warnings.showwarning = _notice
                 code = int(command.run(args))
             if sys.stdout is not None:
-                sys.stdout.flush()
+                with atomic.naming("standard output"):
+                    sys.stdout.flush()
             return code
     except KeyboardInterrupt:
         print("error: interrupted; nothing was written.", file=sys.stderr)
@@ -78,7 +80,11 @@ def _one_line(error: BaseException | str) -> str:
         return f"{error.name} is not installed; pip install 'nits[table,plot,report]'."
     from nits.printable import printable
 
-    return printable(" ".join(str(error).split())) or type(error).__name__
+    words = str(error)
+    if isinstance(error, OSError) and words.startswith("[Errno"):
+        named = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        words = f"{named}{error.strerror}."
+    return printable(" ".join(words.split())) or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from nits.tables.stream import named
 
 STREAM = "-"
 
@@ -16,26 +19,35 @@ INPUTS = ("model", "table", "held_out", "checkpoint")
 
 
 def refuse_inputs(args: argparse.Namespace) -> None:
-    """Refuses a command that would replace a file that it reads."""
+    """Refuses a command that would replace a file that it reads, or its checkpoint."""
     output = getattr(args, "output", None)
-    if output is not None:
-        for name in INPUTS:
-            refuse_same(output, getattr(args, name, None))
+    if output is None or output == STREAM:
+        return
+    _refuse_checkpoint(output, getattr(args, "checkpoint", None))
+    for name in INPUTS:
+        refuse_same(output, getattr(args, name, None))
 
 
-def refuse_same(output: str | Path, source: str | Path | None) -> None:
-    """Refuses to write to the file that is read, by whatever name."""
-    if source is None or STREAM in (str(output), str(source)):
-        return
-    try:
-        same = os.path.samefile(output, source)
-    except OSError:
-        return
-    if same and Path(source).is_file():
+def _refuse_checkpoint(output: str, checkpoint: str | None) -> None:
+    """Refuses one name for both, which need not be there yet."""
+    if checkpoint is not None and os.path.realpath(output) == os.path.realpath(checkpoint):
         raise ValueError(
-            f"-o must name another file than {source}, which is read, but {output} is the same; "
-            "it would be lost."
+            f"-o must name another file than --checkpoint, but both are {output}; name another."
         )
+
+
+def refuse_same(output: str, source: str | None) -> None:
+    """Refuses to write to a file that is read, by whatever name, alone or as one of many."""
+    if source is None or source == STREAM or not Path(output).is_file():
+        return
+    for path in named.local_files(source):
+        with suppress(OSError):
+            if os.path.samefile(output, path):
+                among = "" if str(path) == source else f", one of {source}"
+                raise ValueError(
+                    f"-o must name another file than {path}{among}, which is read, but {output} "
+                    "is the same; it would be lost."
+                )
 
 
 def save(model: Any, output: Path) -> None:
@@ -43,7 +55,7 @@ def save(model: Any, output: Path) -> None:
     try:
         model.save(output)
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = (error.strerror or str(error)).rstrip(".")
         for folder in (Path.cwd(), Path(tempfile.gettempdir()), Path.home()):
             if place := _saved(model, folder, output.name):
                 raise OSError(

@@ -131,7 +131,8 @@ def calibration(found: Calibration) -> Any:
         _calibrated(axis, column, reach)
     figure.supxlabel("u", fontsize=8)
     figure.supylabel("share of entries with probability up to u, less u", fontsize=8)
-    worst = f"worst: {found.worst.name}, {found.worst.gap:.3f} off; grey: what chance allows"
+    name = words.short(found.worst.name, 40)
+    worst = f"worst: {name}, {found.worst.gap:.3f} off; grey: what chance allows"
     figure.suptitle(worst, fontsize=9)
     return figure
 

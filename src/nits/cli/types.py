@@ -22,6 +22,14 @@ def count(text: str) -> int:
     return value
 
 
+def seed(text: str) -> int:
+    """Returns an integer that random numbers can begin with."""
+    value = int(text)
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(f"must be an integer from 0 to 2³² − 1, but is {text}")
+    return value
+
+
 def widths(text: str) -> tuple[int, ...]:
     """Returns positive integers, such as 16,16."""
     return tuple(count(part) for part in text.split(","))

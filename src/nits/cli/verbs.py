@@ -60,7 +60,7 @@ def _fit(verb: argparse.ArgumentParser) -> None:
     )
     _fit_columns(verb)
     verb.add_argument("--validation-fraction", type=float, default=0.1)
-    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--seed", type=types.seed, default=0)
     verb.add_argument("--quiet", action="store_true", help="show no progress")
     verb.add_argument(
         "--checkpoint",
@@ -196,7 +196,7 @@ def _sample(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--grow", action="store_true", help="write a grid of images again while it is drawn"
     )
-    verb.add_argument("--seed", type=int)
+    verb.add_argument("--seed", type=types.seed)
     _engine(verb)
     _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
@@ -235,7 +235,7 @@ def _probability(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("event", help="such as \"delay > 30 and carrier == 'UA'\"")
     _given(verb)
     verb.add_argument("--particles", type=types.count, help="more are more precise, and slower")
-    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--seed", type=types.seed, default=0)
 
 
 def _impute(verb: argparse.ArgumentParser) -> None:
@@ -251,7 +251,7 @@ def _impute(verb: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--by", choices=["mean", "median", "mode"], default="median", help="of one table"
     )
-    verb.add_argument("--seed", type=int)
+    verb.add_argument("--seed", type=types.seed)
     _safe_csv(verb)
     verb.add_argument("--quiet", action="store_true")
 
@@ -260,7 +260,7 @@ def _plot(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model")
     verb.add_argument("table")
     verb.add_argument("-o", "--output", required=True, help="folder for the figures")
-    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--seed", type=types.seed, default=0)
 
 
 def _report(verb: argparse.ArgumentParser) -> None:
@@ -275,7 +275,7 @@ def _report(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--rows", type=types.count, default=5000, help="rows of a longer table to look at; 5000"
     )
-    verb.add_argument("--seed", type=int, default=0)
+    verb.add_argument("--seed", type=types.seed, default=0)
     verb.add_argument("--quiet", action="store_true", help="show no progress")
 
 

@@ -16,7 +16,7 @@ from pyarrow import compute, types
 
 from nits.tables.csv_text import MISSING
 from nits.tables.frames import arrow_tables
-from nits.tables.lacking import sentence
+from nits.tables.lacking import infinite, sentence
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*")
 PLAIN = (pyarrow.int64(), pyarrow.uint64(), pyarrow.float64(), pyarrow.bool_(), pyarrow.date32())
@@ -141,6 +141,7 @@ def converted(table: Any, wanted: Mapping[str, Wanted], path: str) -> Any:
         else:
             table = table.set_column(i, name, found)
     if odd:
+        odd += infinite(table)
         names = [name for name, one in wanted.items() if one.needed]
         lacking = [name for name in names if name not in table.column_names]
         told = f"{sentence(lacking, table.column_names)} " if lacking else ""

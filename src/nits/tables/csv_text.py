@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +11,8 @@ from typing import IO, Any, cast
 
 import pyarrow
 from pyarrow import csv
+
+from nits import atomic
 
 STREAM = "-"
 BLOCK_BYTES = 2**23
@@ -28,13 +28,7 @@ def delimiter(path: str) -> str:
 
 def is_stream(path: str) -> bool:
     """Returns whether a path can be read only once: standard input, a pipe or a device."""
-    if path == STREAM:
-        return True
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return path == STREAM or atomic.is_stream(Path(path))
 
 
 class _Resumed(io.RawIOBase):

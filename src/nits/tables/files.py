@@ -6,8 +6,9 @@ temporary name and renamed when it is complete.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 BATCH_ROWS = 65536
+
+STDOUT = "standard output"
 
 Types = Mapping[str, Wanted]
 
@@ -66,7 +69,9 @@ def read_table(path: str, types: Types | None = None) -> pyarrow.Table:
         table = _exact(text, table) if types is None else table
     if not table.num_rows:
         raise ValueError(f"{path} must have at least one row below its header, but has none.")
-    return csv_columns.seen(table) if types is None else csv_columns.converted(table, types, path)
+    table = csv_columns.seen(table) if types is None else csv_columns.converted(table, types, path)
+    pyarrow.default_memory_pool().release_unused()  # blocks of text, and columns that were replaced
+    return table
 
 
 def known(names: Sequence[str], types: Types | None) -> list[str] | None:
@@ -163,6 +168,10 @@ def _one_sentence(path: str) -> Iterator[None]:
         raise ValueError(f"{path} is not a table that can be read: {detail}") from None
     except (UnicodeDecodeError, pyarrow.ArrowNotImplementedError, pyarrow.ArrowKeyError) as error:
         raise ValueError(f"{path} is not a table that can be read: {error}") from None
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), path) from None
 
 
 def rows(path: str) -> int | None:
@@ -187,20 +196,23 @@ def named(path: str) -> Iterator[None]:
 class Writer:
     """Writes tables one after another to a CSV or Parquet file, or to standard output.
 
-    safe: Whether text that spreadsheets take for formulas is guarded.
+    changes: What is done to each table before.
     """
 
-    def __init__(self, path: str, target: Any, safe: bool) -> None:
+    def __init__(
+        self, path: str, target: Any, changes: Sequence[Callable[[Any], Any]] = ()
+    ) -> None:
         self.path = path
+        self.name = STDOUT if path == STREAM else path
         self.target = target
-        self.safe = safe
+        self.changes = changes
         self.writer: Any = None
 
     def write(self, table: pyarrow.Table) -> None:
         """Appends a table; the first one decides the columns."""
-        if self.safe:
-            table = csv_safe.safe(table)
-        with atomic.naming(self.path):
+        for change in self.changes:
+            table = change(table)
+        with atomic.naming(self.name):
             if self.writer is None:
                 self.writer = self._made(table.schema)
             self.writer.write_table(table)
@@ -214,7 +226,7 @@ class Writer:
     def close(self) -> None:
         """Completes the file."""
         if self.writer is not None:
-            with atomic.naming(self.path):
+            with atomic.naming(self.name):
                 self.writer.close()
 
     def abandon(self) -> None:
@@ -231,13 +243,17 @@ def written(path: str, *, safe: bool = False) -> Iterator[Writer]:
     """
     if kind(path) == "parquet" and safe:
         raise ValueError(f"--safe-csv is for CSV files, but {path} is Parquet; leave it out.")
+    changes = [csv_safe.safe] if safe else []
     if path == STREAM:
         if sys.stdout is None:
             raise ValueError("standard output is closed, so nothing can go there; name a file.")
+        if sys.stdout.isatty():
+            changes.append(csv_safe.shown)
         sys.stdout.flush()
-        with _completed(Writer(path, pyarrow.output_stream(sys.stdout.buffer), safe)) as writer:
+        with _completed(Writer(path, pyarrow.output_stream(sys.stdout.buffer), changes)) as writer:
             yield writer
-        sys.stdout.buffer.flush()
+        with atomic.naming(STDOUT):
+            sys.stdout.buffer.flush()
         return
     with atomic.temporary(Path(path)) as place:
         with atomic.naming(path):
@@ -245,7 +261,7 @@ def written(path: str, *, safe: bool = False) -> Iterator[Writer]:
                 str(place), compression="gzip" if path.lower().endswith(".gz") else None
             )
         try:
-            with _completed(Writer(path, stream, safe)) as writer:
+            with _completed(Writer(path, stream, changes)) as writer:
                 yield writer
         except BaseException:
             with suppress(OSError):  # the first error counts

@@ -66,13 +66,18 @@ def fit(  # noqa: PLR0913 - one function is the interface; the numbers of the me
     if checkpoint is not None:
         files.try_out(Path(checkpoint))
     rows = _rows(data, context, sample_weight)
-    with _reporter(progress) as reporter, memory.kept(), subnormal.flushed():
+    place = None if checkpoint is None else Path(checkpoint)
+    with _reporter(progress) as reporter, subnormal.flushed():
         loop = opened(model, rows, validation, (recipe, budget, seed), reporter)
-        loop.prepare(resume)
-        place = None if checkpoint is None else Path(checkpoint)
-        crew = Crew([loop])
-        trained(crew, [place], reporter, save_every=60 * checkpoint_minutes, compile=compile)
-    return loop.history
+        with memory.returned():
+            loop.prepare(resume)
+        with memory.kept():
+            save_every, crew = 60 * checkpoint_minutes, Crew([loop])
+            trained(crew, [place], reporter, save_every=save_every, compile=compile)
+        history = loop.history
+    del loop, crew  # which are several times as large as the model
+    memory.give_back()
+    return history
 
 
 def opened(

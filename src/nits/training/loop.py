@@ -16,6 +16,7 @@ from nits.pnn.random import another
 from nits.training import ranks, resuming, stopping
 from nits.training.history import History
 from nits.training.interrupts import Interrupts
+from nits.training.kept import Kept
 from nits.training.likelihood import (
     mean_log_likelihood,
     start_from_data,
@@ -90,7 +91,7 @@ class Loop:
             rate=self.recipe.learning_rate,
             weight_decay=self.recipe.weight_decay,
         )
-        self.best_state = {name: t.clone() for name, t in self.average.state_dict().items()}
+        self.best_weights = Kept(self.average)
         if resume is not None:
             resuming.load(self, Path(resume))
         self.ranks.share([*self.model.state_dict().values(), *self.average.state_dict().values()])
@@ -248,8 +249,7 @@ class Loop:
         """Keeps the averaged weights, which are the best so far."""
         self.best = best
         self.history.best_step = self.step
-        for name, t in self.average.state_dict().items():
-            self.best_state[name].copy_(t)
+        self.best_weights.take(self.average.state_dict())
 
     def evaluate_start(self, value: float | None) -> None:
         """Takes the validation before the first step: no result may be worse than the start."""
@@ -261,12 +261,13 @@ class Loop:
         """Returns the mean log-likelihood of validation rows, with the averaged weights."""
         if self.held_out is None:
             return None
+        self.optimizer.zero_grad(set_to_none=True)  # room for the rows that are scored
         self.average.reseed(self.seed)
         return mean_log_likelihood(self.average, self.looked_at(), self.ranks)
 
     def looked_at(self) -> Rows:
         """Returns the validation rows of an evaluation."""
-        held_out = self.held_out or self.train
+        held_out = self.train if self.held_out is None else self.held_out
         return held_out.subset(torch.arange(min(len(held_out), stopping.VALIDATION_ROWS)))
 
     def _recent(self) -> float:
@@ -285,7 +286,9 @@ class Loop:
 
     def finish(self) -> None:
         """Puts the best averaged weights, or the last ones without validation, into the model."""
-        state = self.average.state_dict() if self.held_out is None else self.best_state
+        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.state.clear()
+        state = self.average.state_dict() if self.held_out is None else self.best_weights.state()
         self.model.load_state_dict(state)
         self.model.take_part(0, None)
         self.model.eval()

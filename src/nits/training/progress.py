@@ -131,7 +131,9 @@ class Counter(Drawn):
 
         text = f"{{task.completed:,.0f}} {unit} · {{task.fields[rate]}} {unit}/s"
         columns = (BarColumn(bar_width=24), TextColumn(text)) if total else (TextColumn(text),)
-        self.bar = Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True)
+        console = Console(stderr=True)
+        hidden = quiet or not (console.is_terminal or console.is_jupyter)
+        self.bar = Progress(*columns, console=console, disable=hidden, transient=True)
         self.task = self.bar.add_task("", total=total, rate="—")
 
     def add(self, count: float) -> None:

@@ -30,7 +30,7 @@ def save(loop: Loop, place: Path) -> None:
     states = {
         "model": loop.model.state_dict(),
         "average": loop.average.state_dict(),
-        "best": loop.best_state,
+        "best": loop.best_weights.state(),
         "optimizer": files.optimizer_state(loop.optimizer),
     }
     record = {
@@ -93,7 +93,7 @@ def _restore(loop: Loop, states: dict[str, State], record: dict[str, Any]) -> No
         _fit_together(loop.model.state_dict(), states[name])
     loop.model.load_state_dict(states["model"])
     loop.average.load_state_dict(states["average"])
-    loop.best_state = states["best"]
+    loop.best_weights.take(states["best"])
     files.load_optimizer(loop.optimizer, states.get("optimizer", {}))
     loop.step, loop.bad, loop.recent, loop.seconds, loop.best = step, bad, recent, seconds, best
     loop.history = history

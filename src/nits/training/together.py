@@ -45,16 +45,21 @@ def fit_together(
 
     runs: With one budget. If it is in minutes, they are those of all runs together.
     """
-    with memory.kept(), subnormal.flushed():
+    with subnormal.flushed():
         loops = []
         for run in runs:
             held_out = 0.0 if run.validation is None else run.validation
             plan = run.recipe, run.budget, run.seed
             loops.append(opened(run.model, run.rows, held_out, plan, reporter))
-            loops[-1].prepare(run.resume)
+            with memory.returned():
+                loops[-1].prepare(run.resume)
         places = {id(loop): run.checkpoint for loop, run in zip(loops, runs, strict=True)}
-        _Training(places, reporter, 60 * checkpoint_minutes).run(loops)
-    return [loop.history for loop in loops]
+        with memory.kept():
+            _Training(places, reporter, 60 * checkpoint_minutes).run(loops)
+        histories = [loop.history for loop in loops]
+    del loops  # which are several times as large as the models
+    memory.give_back()
+    return histories
 
 
 class _Training(NamedTuple):

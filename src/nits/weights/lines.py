@@ -30,7 +30,7 @@ ROWS = 5_000
 WIDE = 500
 """More features have fewer folds, since each takes long."""
 
-CHUNK = 1 << 22
+CHUNK = 1 << 20
 """Numbers held at once in passes over rows."""
 
 

@@ -2,7 +2,7 @@
 
 How much a line is shrunk is decided for each target by cross-validation, among a constant, lines of
 a few features chosen one by one, and ridge regressions on all. The sums of a fold's training rows
-are the total less those of the fold, and
+are those of the other folds, and
 
     Σ (y − b·x)² = Σ y² − 2 b·Σ x y + b·(Σ x xᵀ) b
 
@@ -12,6 +12,7 @@ is the squared error of a line on the rows held out.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -37,7 +38,7 @@ LEAST = 0.05
 COLLINEAR = 1e-9
 """A feature with no more than this part of its variance left, given those chosen, is not chosen."""
 
-CHUNK = 1 << 22
+CHUNK = 1 << 20
 """Numbers held at once in growing sparse lines."""
 
 
@@ -56,11 +57,12 @@ class Sums(NamedTuple):
     def about(self, x: Tensor, y: Tensor, used: Tensor) -> Sums:
         """Returns the sums for x and y less given means, without constant; 0 where not used."""
         n, x_sum, y_sum = self.gram[-1, -1], self.gram[:-1, -1], self.cross[-1]
+        # In place, since each of these matrices may have millions of entries.
         rest = torch.outer(x, x_sum - n / 2 * x)
-        gram = self.gram[:-1, :-1] - rest - rest.t()
-        cross = self.cross[:-1] - torch.outer(x, y_sum) - torch.outer(x_sum - n * x, y)
+        gram = (self.gram[:-1, :-1] - rest).sub_(rest.t()).mul_(used.unsqueeze(1)).mul_(used)
+        cross = self.cross[:-1].addr(x, y_sum, alpha=-1).addr_(x_sum - n * x, y, alpha=-1)
         square = self.square - 2 * y * y_sum + n * y.square()
-        return Sums(gram * torch.outer(used, used), cross * used.unsqueeze(1), square.clamp(min=0))
+        return Sums(gram, cross.mul_(used.unsqueeze(1)), square.clamp(min=0))
 
     def only(self, which: Tensor) -> Sums:
         """Returns the sums of some targets."""
@@ -68,7 +70,7 @@ class Sums(NamedTuple):
 
     def errors(self, lines: Tensor) -> Tensor:
         """Returns the squared errors of lines, shape (p, D), for sums about means."""
-        return self.square + (lines * (self.gram @ lines - 2 * self.cross)).sum(0)
+        return self.square + (self.gram @ lines).sub_(self.cross, alpha=2).mul_(lines).sum(0)
 
 
 class Folds(NamedTuple):
@@ -80,11 +82,13 @@ class Folds(NamedTuple):
 
     def best(self) -> tuple[Tensor, Tensor]:
         """Returns the lines preferred by held-out rows, shape (D, p), and constants, shape (D,)."""
-        total = self._total()
+        several = len(self.folds) > 1 and len(self.later) > 0
+        errors = self._errors() if several else None
+        total = _added(self.folds)
         x, y = total.means()
         lines = torch.zeros_like(total.cross[:-1])
-        if len(self.folds) > 1 and len(lines):
-            size, penalty, share = _choice(*self._errors(), float(total.gram[-1, -1]))
+        if errors is not None:
+            size, penalty, share = _choice(*errors, float(total.gram[-1, -1]))
             whole = total.about(x, y, self.used[-1])
             for p in penalty[share[1] > 0].unique():
                 which = ((penalty == p) & (share[1] > 0)).nonzero().flatten()
@@ -97,31 +101,33 @@ class Folds(NamedTuple):
 
     def _errors(self) -> tuple[Tensor, Tensor, Tensor]:
         """Returns held-out errors of constants, shape (D,), of sparse and of ridge lines."""
-        splits = self._splits
-        constant = torch.stack([held.square for _, held in splits()]).sum(0)
-        ridge = torch.stack([_ridge_errors(*split, self.later) for split in splits()]).sum(0)
+        # A split is made when it is needed, and no longer held: each may have millions of numbers.
+        every = range(len(self.folds))
+        constant = torch.stack([self._split(k)[1].square for k in every]).sum(0)
+        ridge = torch.stack([_ridge_errors(*self._split(k), self.later) for k in every]).sum(0)
         sparse = constant.new_full((SIZES[-1], len(constant)), torch.inf)
         which = torch.arange(len(constant), device=constant.device)
         for size in SIZES:
             later = self.later[:, which]
             found = [
-                _sparse_errors(train.only(which), held.only(which), later, size)
-                for train, held in splits()
+                _sparse_errors(*(sums.only(which) for sums in self._split(k)), later, size)
+                for k in every
             ]
             sparse[:size, which] = torch.stack(found).sum(0)
             which = which[sparse[:size, which].argmin(0) >= size // 2]
         return constant, sparse, ridge
 
-    def _total(self) -> Sums:
-        return Sums(*(torch.stack(sums).sum(0) for sums in zip(*self.folds, strict=True)))
+    def _split(self, k: int) -> tuple[Sums, Sums]:
+        """Returns the sums of training and of held-out rows if fold k is held out."""
+        train = _added([*self.folds[:k], *self.folds[k + 1 :]])
+        means = train.means()
+        train = train.about(*means, self.used[k])
+        return train, self.folds[k].about(*means, self.used[k])
 
-    def _splits(self) -> Iterator[tuple[Sums, Sums]]:
-        """Yields the sums of training and of held-out rows for each fold."""
-        total = self._total()
-        for fold, used in zip(self.folds, self.used, strict=False):
-            train = Sums(*(a - b for a, b in zip(total, fold, strict=True)))
-            means = train.means()
-            yield train.about(*means, used), fold.about(*means, used)
+
+def _added(folds: list[Sums]) -> Sums:
+    """Returns the sums over the rows of several folds."""
+    return Sums(*(reduce(torch.add, sums) for sums in zip(*folds, strict=True)))
 
 
 def _choice(
@@ -149,9 +155,12 @@ def _ridge(sums: Sums, penalty: float, later: Tensor) -> Tensor:
     """
     # A train set's sums have no row count; the largest diagonal is that of a feature in use.
     ridge = penalty * sums.gram.diagonal().amax().clamp(min=1e-300)
-    factor, _ = torch.linalg.cholesky_ex(sums.gram + torch.diag(ridge.expand(len(sums.gram))))
+    gram = sums.gram.clone()
+    gram.diagonal().add_(ridge)
+    factor, _ = torch.linalg.cholesky_ex(gram)
+    del gram
     half = torch.linalg.solve_triangular(factor, sums.cross, upper=False)
-    half = half.masked_fill(later, 0.0)
+    half.masked_fill_(later, 0.0)
     lines: Tensor = torch.linalg.solve_triangular(factor.t(), half, upper=True)
     return lines
 

@@ -35,13 +35,13 @@ def shape(weights: WeightModel) -> tuple[object, ...] | None:
     net = network(weights)
     if net is None:
         return None
-    sizes = net.sizes()
+    about = net.sizes()
     read: tuple[tuple[int, ...], ...] = ()
     if isinstance(weights, Guided | Heard):
         read = (tuple(weights.heard),)
     if isinstance(weights, Guided):
         read += (tuple(weights.straight),)
-    sizes = (net.inputs, net.outputs, net.context, sizes["hidden"], sizes["blocks"])
+    sizes = (net.inputs, net.outputs, net.context, about["hidden"], about["blocks"])
     return (*sizes, net.activation, isinstance(weights, Guided), read)
 
 

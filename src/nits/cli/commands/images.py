@@ -153,7 +153,7 @@ def _label(args: argparse.Namespace) -> int | None:
 
 def _write(images: NDArray[np.uint8], output: Path, columns: int | None = None) -> None:
     if output.suffix == ".npy":
-        with atomic.temporary(output) as place, place.open("wb") as file:
+        with atomic.temporary(output) as place, atomic.naming(output), place.open("wb") as file:
             np.save(file, images)
     elif output.suffix == ".png":
         write_png(arrays.grid(images, columns), output)
@@ -167,7 +167,7 @@ def write_png(image: NDArray[np.uint8], output: Path) -> None:
     """Writes an image, shape (H, W) or (H, W, 3)."""
     from PIL import Image
 
-    with atomic.temporary(output) as place:
+    with atomic.temporary(output) as place, atomic.naming(output):
         Image.fromarray(image).save(place, format="png")
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 PATTERN = re.compile(r"[*?\[]")
 ADDRESS = re.compile(r"[a-z][a-z0-9+.\-]+://", re.IGNORECASE)
+LOCAL = re.compile(r"(file|local)://", re.IGNORECASE)
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
@@ -25,6 +28,16 @@ def is_source(table: Any) -> bool:
         return True
     path = Path(text).expanduser()
     return path.is_dir() or (PATTERN.search(text) is not None and not path.is_file())
+
+
+def local_files(name: str) -> Iterator[Path]:
+    """Yields the files of this machine that a path, a folder, a pattern or an address names."""
+    text = LOCAL.sub("", name)
+    if ADDRESS.match(text):
+        return
+    path = Path(text).expanduser()
+    for one in [path] if path.exists() else map(Path, glob.glob(str(path), recursive=True)):
+        yield from one.rglob("*") if one.is_dir() else [one]
 
 
 def is_table(path: str) -> bool:

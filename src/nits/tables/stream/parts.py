@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyarrow
 from pyarrow import dataset, parquet
+
+from nits import atomic
+from nits.engines import shared
 
 ROWS = 2**20
 """Rows of a file of samples."""
@@ -25,23 +26,25 @@ class Parts:
     """Files of a folder, written one after another.
 
     by: Columns that tell the folders inside it, as in year=2024/.
+    name: What errors call the folder; by default as it is called.
     """
 
-    def __init__(self, folder: Path, by: Sequence[str] = ()) -> None:
-        self.folder, self.by = folder, list(by)
+    def __init__(self, folder: Path, by: Sequence[str] = (), name: str | None = None) -> None:
+        self.folder, self.by, self.name = folder, list(by), name or str(folder)
         self.writers: dict[str, parquet.ParquetWriter] = {}
         self.rows: list[pyarrow.Table] = []
         self.count = 0
 
     def append(self, name: str, table: pyarrow.Table) -> None:
         """Appends a table to a file; only one is written at a time."""
-        place = Path(name).with_suffix(".parquet") if not name.endswith(".parquet") else Path(name)
-        if str(place) not in self.writers:
-            self._close()
-            whole = self.folder / place
-            whole.parent.mkdir(parents=True, exist_ok=True)
-            self.writers[str(place)] = parquet.ParquetWriter(whole, table.schema)
-        self.writers[str(place)].write_table(table)
+        place = name if name.endswith(".parquet") else f"{name}.parquet"
+        with atomic.naming(self.name):
+            if place not in self.writers:
+                self._close()
+                whole = self.folder / place
+                whole.parent.mkdir(parents=True, exist_ok=True)
+                self.writers[place] = parquet.ParquetWriter(whole, table.schema)
+            self.writers[place].write_table(table)
 
     def add(self, table: pyarrow.Table) -> None:
         """Adds rows, of which about a million make a file."""
@@ -52,7 +55,13 @@ class Parts:
     def close(self) -> None:
         """Completes the last files."""
         self._flush()
-        self._close()
+        with atomic.naming(self.name):
+            self._close()
+
+    def abandon(self) -> None:
+        """Ends the writers of files that nobody will want, which would complain later."""
+        with suppress(Exception):
+            self._close()
 
     def _close(self) -> None:
         for writer in self.writers.values():
@@ -69,15 +78,16 @@ class Parts:
                 f"--partition-by must name columns of the model, but {unknown[0]!r} is none; "
                 "check the spelling."
             )
-        dataset.write_dataset(
-            table,
-            self.folder,
-            format="parquet",
-            partitioning=self.by or None,
-            partitioning_flavor="hive" if self.by else None,
-            basename_template=f"part-{self.count:05}-{{i}}.parquet",
-            existing_data_behavior="overwrite_or_ignore",
-        )
+        with atomic.naming(self.name):
+            dataset.write_dataset(
+                table,
+                self.folder,
+                format="parquet",
+                partitioning=self.by or None,
+                partitioning_flavor="hive" if self.by else None,
+                basename_template=f"part-{self.count:05}-{{i}}.parquet",
+                existing_data_behavior="overwrite_or_ignore",
+            )
         self.rows.clear()
         self.count += 1
 
@@ -85,24 +95,25 @@ class Parts:
 @contextmanager
 def written(output: str, by: Sequence[str] = ()) -> Iterator[Parts]:
     """Yields what writes the files; the folder appears under its name when they are complete."""
-    place = Path(output)
+    place = Path(os.path.realpath(output))  # a link stays a link
     if place.is_dir() and any(place.iterdir()):
         raise ValueError(
             f"-o must name a new or an empty folder, but {output} has files; name another."
         )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent))
-    folder.chmod(0o777 & ~_umask())
-    try:
-        parts = Parts(folder, by)
+    with ExitStack() as stack:
+        with atomic.naming(output):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            new = shared.folder(f".{place.name}.", atomic.ENDING, place.parent)
+            folder = stack.enter_context(new)
+            folder.chmod(0o777 & ~_umask())
+        parts = Parts(folder, by, output)
+        stack.callback(parts.abandon)
         yield parts
         parts.close()
-        if place.is_dir():
-            place.rmdir()
-        folder.rename(place)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+        with atomic.naming(output):
+            if place.is_dir():
+                place.rmdir()
+            folder.rename(place)
 
 
 def _umask() -> int:

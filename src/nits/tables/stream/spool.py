@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 from pyarrow import parquet
 
+from nits import atomic
+from nits.engines import shared
 from nits.tables import files
+
+PREFIX = "nits-csv-"
 
 ROWS = 2**16
 """Of a row group."""
@@ -30,14 +33,15 @@ def parquet_copies(
             f"files that are not on this machine must be Parquet, but {paths[0]} is CSV; "
             "convert it, or fetch it first."
         )
-    with tempfile.TemporaryDirectory(prefix="nits-csv-") as folder:
+    with shared.folder(PREFIX) as folder:
         made = []
         for path in paths:
-            place = Path(folder, path.removeprefix(base).lstrip("/") + ".parquet")
-            place.parent.mkdir(parents=True, exist_ok=True)
+            place = folder / (path.removeprefix(base).lstrip("/") + ".parquet")
+            with atomic.naming(folder):
+                place.parent.mkdir(parents=True, exist_ok=True)
             _convert(path, place, types)
             made.append(str(place))
-        yield folder, made
+        yield str(folder), made
 
 
 def _protocols(filesystem: Any) -> tuple[str, ...]:
@@ -47,14 +51,17 @@ def _protocols(filesystem: Any) -> tuple[str, ...]:
 
 def _convert(path: str, place: Path, types: files.Types | None) -> None:
     """Writes one file; the first rows of a very long one decide for all."""
-    if Path(path).stat().st_size <= WHOLE:
-        parquet.write_table(files.read_table(path, types), place, row_group_size=ROWS)
-        return
-    writer = None
-    for table in files.batches(path, types):
-        writer = writer or parquet.ParquetWriter(place, table.schema)
-        writer.write_table(table, row_group_size=ROWS)
-    if writer is None:
-        parquet.write_table(pyarrow.table({}), place)
-        return
-    writer.close()
+    long = Path(path).stat().st_size > WHOLE
+    tables = files.batches(path, types) if long else [files.read_table(path, types)]
+    writer: Any = None
+    try:
+        for table in tables:
+            with atomic.naming(place):
+                writer = writer or parquet.ParquetWriter(place, table.schema)
+                writer.write_table(table, row_group_size=ROWS)
+        with atomic.naming(place):
+            (writer or parquet.ParquetWriter(place, pyarrow.schema([]))).close()
+    except BaseException:
+        with suppress(Exception):  # or it would complain by itself later
+            writer.close()
+        raise
