@@ -32,6 +32,9 @@ MAX_SKIPPED = 50
 HIDING = -1 % 2**32
 """The part of a step's randomness that is not the model's: which entries are hidden."""
 
+SHOWN_AFTER = 0.5
+"""Seconds from one report of figures to the next."""
+
 WORTH_COMPILING = 1.5e9
 """PNN weights evaluated in a run from which the kernels' compile time pays for itself."""
 
@@ -131,7 +134,7 @@ class Loop:
             if self.history.stopped:
                 break
             self.advance(min(progress, 1.0))
-            if now - shown > 0.5:
+            if now - shown > SHOWN_AFTER:
                 figures = self._recent(), self._latest(), self._speed(now - evaluated)
                 with interrupts.noted():
                     reporter.update(progress, *figures)
