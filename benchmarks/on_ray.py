@@ -88,7 +88,7 @@ def scores(folder: Path, files: int) -> Record:
             (place / "table" / path.name).symlink_to(path)
         rows = dataset.dataset(place / "table").count_rows()
         some_rows = some(100_000, 0)
-        model = NITSDensity(max_steps=200, members=1, hidden=64, random_state=0, outliers=False)
+        model = NITSDensity(max_steps=200, members=1, hidden=128, random_state=0, outliers=False)
         model.fit(some_rows.select(some_rows.column_names[:SCORED_COLUMNS])).save(place / "m.nits")
         taken = {
             how: _scored(place, how, options)
