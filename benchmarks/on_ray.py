@@ -1,6 +1,6 @@
 """A Ray cluster of this machine, a head and two nodes of one CPU, beside one process.
 
-    python benchmarks/on_ray.py members [--rounds 3]     → benchmarks/results/ray-members.json
+    python benchmarks/on_ray.py members [--rounds 1]     → benchmarks/results/ray-members.json
     python benchmarks/on_ray.py scores FOLDER [--files 10]    → benchmarks/results/ray-scores.json
 
 `members`: five members learn on the two nodes, and one after another here, in turn; the weights of
@@ -57,17 +57,19 @@ def members(rounds: int, rows: int, steps: int) -> Record:
     table = some(rows, 0)
     fitted: dict[str, Any] = {}
 
-    def fit(name: str, engine: Any) -> None:
+    def fit(name: str, engine: Any, steps: int) -> None:
         model = NITSDensity(
             max_steps=steps, members=MEMBERS, random_state=0, outliers=False, engine=engine
         )
         fitted[name] = model.fit(table)
 
     programs = {
-        "one after another": lambda: fit("one after another", Local(1)),
-        "two nodes": lambda: fit("two nodes", Ray(workers=2)),
+        "one after another": lambda: fit("one after another", Local(1), steps),
+        "two nodes": lambda: fit("two nodes", Ray(workers=2), steps),
     }
-    times = alternately(programs, rounds)
+    for name, engine in (("one after another", Local(1)), ("two nodes", Ray(workers=2))):
+        fit(name, engine, 3)  # which starts processes
+    times = alternately(programs, rounds, warm_up=False)
     states = [model.model_.state_dict() for model in fitted.values()]
     return {
         "members": MEMBERS,
@@ -118,7 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["members", "scores"])
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--files", type=int, default=10, help="that are scored")
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
@@ -126,7 +128,7 @@ def main() -> None:
         parser.error("scores need the folder that beyond_memory.py makes")
     with cluster():
         if args.what == "members":
-            found = members(*((2, 600, 10) if args.quick else (args.rounds, 100_000, 400)))
+            found = members(*((2, 600, 10) if args.quick else (args.rounds, 100_000, 500)))
         else:
             found = scores(args.folder, 1 if args.quick else args.files)
     print(write_figures(f"ray-{args.what}" + "-quick" * args.quick, found))

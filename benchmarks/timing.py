@@ -12,10 +12,10 @@ Times = dict[str, list[float]]
 Spread = dict[str, float]
 
 
-def alternately(programs: Programs, rounds: int) -> Times:
+def alternately(programs: Programs, rounds: int, *, warm_up: bool = True) -> Times:
     """Runs the programs in turn, `rounds` times after one warm-up, and returns their seconds."""
     times: Times = {name: [] for name in programs}
-    for counted in (False, *(True,) * rounds):
+    for counted in (*(False,) * warm_up, *(True,) * rounds):
         for name, program in programs.items():
             start = time.perf_counter()
             program()
@@ -25,8 +25,9 @@ def alternately(programs: Programs, rounds: int) -> Times:
 
 
 def spread(values: list[float]) -> Spread:
-    """Returns the median and the quartiles."""
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    """Returns the median and the quartiles, which are the value itself if there is one."""
+    some = values * 2 if len(values) == 1 else values
+    low, middle, high = statistics.quantiles(some, n=4, method="inclusive")
     return {"median": middle, "quartile_low": low, "quartile_high": high}
 
 
