@@ -29,13 +29,16 @@ import pyarrow
 import torch
 from pyarrow import dataset, parquet
 from results import Record, write_figures
-from timing import alternately, ratios, seconds
+from timing import alternately, as_fit, ratios, seconds
 
 from nits import NITSDensity
 from nits.tables import members
+from nits.training import lanes
 from nits.training.rows import Rows
 
 COLUMNS, FILE_ROWS, GROUP_ROWS = 20, 2_000_000, 2**17
+WINDOWS = 2**25
+"""Bytes of a window of one row group, and of the one that is read ahead, and some more."""
 
 
 def some(rows: int, seed: int) -> pyarrow.Table:
@@ -139,15 +142,21 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def speed(folder: Path, rounds: int, steps: int) -> Record:
-    """Times training steps from pieces and from memory in turn, one thread."""
+    """Times training steps from pieces and from memory in turn, one thread.
+
+    Windows are of one row group: with the usual buffer hundreds of steps read nothing, and the next
+    ones all that these used.
+    """
     torch.set_num_threads(1)
+    lanes.BUFFER = WINDOWS
     few = first(folder)
     model, inside = rows_of(few, order="table")
     _, pieces = rows_of_pieces(folder, model)
     programs = {
         name: _steps(model, rows, steps) for name, rows in (("memory", inside), ("pieces", pieces))
     }
-    times = alternately(programs, rounds)
+    with as_fit():
+        times = alternately(programs, rounds)
     rate = ratios(times, "memory", "pieces")
     return {"steps": steps, "seconds": seconds(times), "pieces_over_memory": rate}
 

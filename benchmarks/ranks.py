@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 from results import Record, write_figures
-from timing import spread
+from timing import as_fit, spread
 
 import nits
 from nits.training import ranks
@@ -51,7 +51,7 @@ def rank(place: Path, rounds: int, steps: int) -> None:
     """Takes steps as one of several ranks, or alone; writes times and the last weights."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    with ranks.joined() as group:
+    with ranks.joined() as group, as_fit():
         run = loop()
         for _ in range(WARM):
             run.advance(0.5)

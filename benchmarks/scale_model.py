@@ -31,7 +31,7 @@ import torch
 from beyond_memory import some
 from pyarrow import parquet
 from results import Record, write_figures
-from timing import alternately, spread
+from timing import alternately, as_fit, spread
 
 import nits
 from nits.training import ranks
@@ -191,7 +191,8 @@ def steps(rounds: int, *, quick: bool) -> Record:
     """Measures steps and reading, and returns them with the constants that they give."""
     torch.set_num_threads(1)
     fitted, checked = QUICK if quick else (FITTED, CHECKED)
-    measured = steps_of((*fitted, *checked), rounds)
+    with as_fit():
+        measured = steps_of((*fitted, *checked), rounds)
     found = constants({size: measured[size] for size in fitted})
     return {
         "constants": found,

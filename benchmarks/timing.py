@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from nits import kernels
+from nits.training import memory, subnormal
 
 Program = Callable[[], object]
 Programs = Mapping[str, Program]
@@ -22,6 +26,13 @@ def alternately(programs: Programs, rounds: int, *, warm_up: bool = True) -> Tim
             if counted:
                 times[name].append(time.perf_counter() - start)
     return times
+
+
+@contextmanager
+def as_fit() -> Iterator[None]:
+    """Has steps of a training run that a block of code takes be those that `nits.fit` takes."""
+    with memory.kept(), subnormal.flushed(), kernels.using(training=True):
+        yield
 
 
 def spread(values: list[float]) -> Spread:
