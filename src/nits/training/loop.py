@@ -9,11 +9,11 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
 
 from nits.model.density import Density
 from nits.pnn.random import another
 from nits.training import ranks, resuming, stopping
+from nits.training.clipping import clipped
 from nits.training.history import History
 from nits.training.interrupts import Interrupts
 from nits.training.likelihood import (
@@ -32,8 +32,7 @@ MAX_SKIPPED = 50
 HIDING = -1 % 2**32
 """The part of a step's randomness that is not the model's: which entries are hidden."""
 
-SHOWN_AFTER = 0.5
-"""Seconds from one report of figures to the next."""
+SHOWN_AFTER = 0.5  # seconds from one report of figures to the next
 
 WORTH_COMPILING = 1.5e9
 """PNN weights evaluated in a run from which the kernels' compile time pays for itself."""
@@ -174,10 +173,10 @@ class Loop:
             group["lr"] = rate
         self.model.reseed(self._step_seed())
         value = self.gradient()
-        norm = clip_grad_norm_(self.parameters, self.recipe.clip)
+        norm = clipped(self.parameters, self.recipe.clip)
         self.whole = False
         self.step += 1
-        if math.isfinite(value) and math.isfinite(float(norm)):
+        if math.isfinite(value) and math.isfinite(norm):
             self.optimizer.step()
             self._average()
             self.recent.append(value)
@@ -201,9 +200,10 @@ class Loop:
         """Sets the gradient of all ranks' rows, and returns their mean log-likelihood."""
         weighted = log_prob if weight is None else weight * log_prob
         total = float(len(log_prob)) if weight is None else float(weight.sum())
-        (-weighted.sum()).backward()
-        told = float(weighted.detach().sum()), total, time.monotonic() - self.begun
-        step = self.ranks.exchange(self.parameters, told, self.wish)
+        value = weighted.sum()
+        (-value / (self.batch if weight is None else 1)).backward()
+        told = float(value.detach()), total, time.monotonic() - self.begun
+        step = self.ranks.exchange(self.parameters, told, self.wish, divided=weight is None)
         self.clock, self.stop = step.seconds, step.stop
         return step.value
 
