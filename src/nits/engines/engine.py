@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 from nits.training.progress import Reporter
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-
-
-class Later(NamedTuple):
-    """What a task returns that goes on later, maybe in another process.
-
-    function: What is then called with the task, after all tasks that are waiting now.
-    """
-
-    function: Callable[[Any, Reporter], Any]
 
 
 class Engine(ABC):
@@ -31,7 +22,7 @@ class Engine(ABC):
     @abstractmethod
     def run(
         self,
-        function: Callable[[Task, Reporter], Result | Later],
+        function: Callable[[Task, Reporter], Result],
         tasks: Sequence[Task],
         *,
         progress: bool = False,
@@ -44,7 +35,7 @@ class Engine(ABC):
         the others and is raised.
 
         function: Called with a task and a reporter. The task may be a copy, so what the function
-            learns it must return; or `Later`, which stands for the rest of its work.
+            learns it must return.
         tasks: Anything that can be pickled. Arrays that several of them hold are not copied.
         progress: Whether to show a bar, which `label` names.
         """

@@ -17,7 +17,7 @@ import torch
 
 from nits.engines import packing, pool, shared
 from nits.engines.board import DONE, RUNNING, WAITING, Board, Line, Notices, add_notice
-from nits.engines.engine import Engine, Later, Result, Task, checked
+from nits.engines.engine import Engine, Result, Task, checked
 from nits.training import ranks
 from nits.training.progress import INTERRUPTED, Bar, Reporter, Silent
 
@@ -51,7 +51,7 @@ class Local(Engine):
 
     def run(
         self,
-        function: Callable[[Task, Reporter], Result | Later],
+        function: Callable[[Task, Reporter], Result],
         tasks: Sequence[Task],
         *,
         progress: bool = False,
@@ -80,18 +80,11 @@ def available() -> int:
     return os.cpu_count() or 1
 
 
-Again = Callable[[Later, int], Future[Any]]
-"""Has a process go on with a task, by its number."""
-
-
 class _Run(Generic[Task, Result]):
     """Tasks and their results."""
 
     def __init__(
-        self,
-        function: Callable[[Task, Reporter], Result | Later],
-        tasks: Sequence[Task],
-        bar: Reporter,
+        self, function: Callable[[Task, Reporter], Result], tasks: Sequence[Task], bar: Reporter
     ) -> None:
         self.function = function
         self.tasks = tasks
@@ -109,10 +102,7 @@ class _Run(Generic[Task, Result]):
         line = Line(board, k, notices.tell, partial(board.show, self.bar))
         board.enter(k, RUNNING)
         try:
-            result: Any = self.function(self.tasks[k], line)
-            while isinstance(result, Later):
-                result = result.function(self.tasks[k], line)
-            self.results[k] = result
+            self.results[k] = self.function(self.tasks[k], line)
         except KeyboardInterrupt:
             if board.stopped:  # by an earlier one
                 raise
@@ -132,7 +122,7 @@ class _Run(Generic[Task, Result]):
                 return
             notices = Notices(self.bar, place / NOTICES)
             with pool.restarts_unnoticed():
-                self._watch(futures, board, notices, partial(self._again, place, workers))
+                self._watch(futures, board, notices)
             _warn_of(place / WARNINGS)
             if not self._collected(futures, board):
                 pool.forget(workers)
@@ -146,14 +136,7 @@ class _Run(Generic[Task, Result]):
         arguments = [(self.function, place, k, settings, own) for k in range(len(self.tasks))]
         return pool.submitted(_work, arguments, workers)
 
-    def _again(self, place: Path, workers: int, later: Later, k: int) -> Future[Any]:
-        """Has a process go on with task k."""
-        arguments = (later.function, place, k, pool.Settings.current(), os.getpid())
-        return pool.submitted(_work, [arguments], workers)[0]
-
-    def _watch(
-        self, futures: list[Future[Any]], board: Board, notices: Notices, again: Again
-    ) -> None:
+    def _watch(self, futures: list[Future[Any]], board: Board, notices: Notices) -> None:
         """Shows progress until all tasks have ended; the first interrupt or error ends them."""
         waiting = set(futures)
         while waiting:
@@ -161,10 +144,6 @@ class _Run(Generic[Task, Result]):
                 done, waiting = wait(waiting, POLL_SECONDS, FIRST_EXCEPTION)
                 if any(_own_error(future) for future in done):
                     board.stop()
-                for k in [futures.index(f) for f in done if _is_later(f) and not board.stopped]:
-                    board.enter(k, WAITING)
-                    futures[k] = again(futures[k].result(), k)
-                    waiting.add(futures[k])
                 notices.collect()
                 board.show(self.bar)
             except KeyboardInterrupt:
@@ -182,18 +161,13 @@ class _Run(Generic[Task, Result]):
         for k, future in enumerate(futures):
             if k in died:
                 board.enter(k, WAITING)
-            elif not _is_later(future):
+            else:
                 self.results[k] = future.result()
         return not died
 
     def _instead(self, board: Board, notices: Notices) -> None:
         notices.tell(NO_PROCESSES)
         self.here(board, notices)
-
-
-def _is_later(future: Future[Any]) -> bool:
-    """Returns whether there is more to do of a task that has returned."""
-    return future.exception() is None and isinstance(future.result(), Later)
 
 
 def _own_error(future: Future[Any]) -> BaseException | None:
@@ -203,7 +177,7 @@ def _own_error(future: Future[Any]) -> BaseException | None:
 
 
 def _work(
-    function: Callable[[Task, Reporter], Result | Later],
+    function: Callable[[Task, Reporter], Result],
     place: Path,
     k: int,
     settings: pool.Settings,

@@ -13,8 +13,8 @@ from typing import Any, Generic
 import numpy as np
 
 from nits.engines import pool
-from nits.engines.board import DONE, PROGRESS, RUNNING, WAITING, Board, Notices
-from nits.engines.engine import Engine, Later, Result, Task, checked
+from nits.engines.board import DONE, PROGRESS, RUNNING, Board, Notices
+from nits.engines.engine import Engine, Result, Task, checked
 from nits.training.progress import INTERRUPTED, Bar, Reporter, Silent, Unmarked
 
 POLL_SECONDS = 0.5
@@ -67,7 +67,7 @@ class Ray(Engine):
 
     def run(
         self,
-        function: Callable[[Task, Reporter], Result | Later],
+        function: Callable[[Task, Reporter], Result],
         tasks: Sequence[Task],
         *,
         progress: bool = False,
@@ -160,7 +160,7 @@ class _Run(Generic[Task, Result]):
     def __init__(
         self,
         ray: Any,
-        function: Callable[[Task, Reporter], Result | Later],
+        function: Callable[[Task, Reporter], Result],
         tasks: Sequence[Task],
         bar: Reporter,
     ) -> None:
@@ -177,23 +177,18 @@ class _Run(Generic[Task, Result]):
         self.actor = kind.remote(len(self.tasks))
         work = self.ray.remote(_work).options(num_cpus=1, max_retries=RETRIES)
         packed, settings = self.ray.put(list(self.tasks)), pool.Settings.current()
-        waiting = [(k, self.function) for k in range(len(self.tasks))]
+        waiting = list(range(len(self.tasks)))
         found: dict[Any, int] = {}
         results: list[Result | None] = [None] * len(self.tasks)
         try:
             while waiting or found:
                 while waiting and len(found) < parallel and not self.stopped:
-                    k, function = waiting.pop(0)
-                    found[work.remote(function, packed, k, self.actor, settings)] = k
+                    k = waiting.pop(0)
+                    found[work.remote(self.function, packed, k, self.actor, settings)] = k
                 if self.stopped:
                     waiting.clear()
                 for done in self._ended(list(found)):
-                    k, result = found.pop(done), self._result(done)
-                    if isinstance(result, Later):
-                        waiting.append((k, result.function))
-                        self.actor.update.remote(k, WAITING, ())
-                    else:
-                        results[k] = result
+                    results[found.pop(done)] = self._result(done)
         finally:
             for left in found:
                 self.ray.cancel(left, force=True)

@@ -16,7 +16,7 @@ from typing import Any, Generic
 
 from nits.engines import pool
 from nits.engines.board import DONE, RUNNING, Board, Notices
-from nits.engines.engine import Later, Result, Task
+from nits.engines.engine import Result, Task
 from nits.engines.on_ray import POLL_SECONDS, Figures, Line, Ray
 from nits.training import ranks
 from nits.training.progress import INTERRUPTED, Bar, Reporter, Silent
@@ -58,7 +58,7 @@ class RayTrain(Ray):
 
     def run(
         self,
-        function: Callable[[Task, Reporter], Result | Later],
+        function: Callable[[Task, Reporter], Result],
         tasks: Sequence[Task],
         *,
         progress: bool = False,
@@ -160,7 +160,7 @@ class _Run(Generic[Task, Result]):
     def __init__(
         self,
         engine: RayTrain,
-        function: Callable[[Task, Reporter], Result | Later],
+        function: Callable[[Task, Reporter], Result],
         tasks: Sequence[Task],
         bar: Reporter,
     ) -> None:

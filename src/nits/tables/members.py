@@ -17,13 +17,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nits.engines.engine import Later
 from nits.engines.local import Local
 from nits.model.density import Density
 from nits.model.mixture import Mixture
 from nits.model.random_roles import RandomRoles
 from nits.model.roles import Roles
-from nits.tables import calibration, companion, exceedance, networks, pausing, resume, sharing
+from nits.tables import calibration, companion, exceedance, networks, resume, sharing
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import Plan
 from nits.tables.extremes import Extremes, extremes
@@ -153,12 +152,9 @@ def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
     if (minutes := minutes_of(estimator, plan)) is not None:
         count = plan.members + companion.checked(estimator.answers)
         tasks = sharing.timed(tasks, minutes, count, engine.parallel())
-    tasks = pausing.cut(tasks, engine.parallel())
-    order = pausing.order(tasks)
-    results = engine.run(taught, [tasks[k] for k in order], progress=estimator.verbose)
-    found = dict(zip(order, results, strict=True))
-    pairs = [(task, found[k]) for k, task in enumerate(tasks)]
-    return [(task, result) for task, result in pairs if isinstance(result, Learned)]
+    results = engine.run(taught, tasks, progress=estimator.verbose) if tasks else []
+    pairs = zip(tasks, results, strict=True)
+    return [(task, result) for task, result in pairs if result is not None]
 
 
 def _honest(done: Done, ends: Extremes) -> Done:
@@ -178,27 +174,16 @@ def _ended(result: Learned) -> bool:
     return result.history is None or result.history["stopped"] != INTERRUPTED
 
 
-def taught(task: Task, reporter: Reporter, part: Path | None = None) -> Learned | Later:
-    """Trains a network, or starts a simple density from the rows, unless a checkpoint has it.
-
-    part: The checkpoint of its first part.
-    """
+def taught(task: Task, reporter: Reporter) -> Learned:
+    """Trains a network, or starts a simple density from the rows, unless a checkpoint has it."""
     group = ranks.current()
     group.together()  # no rank writes before all have looked
-    found, begun = resume.known(task), part or resume.begun(task)
+    found, begun = resume.known(task), resume.begun(task)
     group.together()
-    if found is not None:
-        return found
-    if task.cut is None or begun is not None:
+    if found is None:
         found = _taught(task, begun, reporter)
-    else:
-        watch = pausing.Pausing(reporter, task.cut)
-        with pausing.checkpoint(task) as place:
-            found = _taught(task._replace(place=place), None, watch)
-            if watch.paused:
-                return pausing.later(task, place, taught)
-    if _ended(found) and group.rank == 0:
-        resume.keep(task, found)
+        if _ended(found) and group.rank == 0:
+            resume.keep(task, found)
     return found
 
 

@@ -56,7 +56,6 @@ class Task(NamedTuple):
     fitted, held_out: Which of them it learns from, and which stop it.
     recipe: How it is trained; None for a density that is only started from the rows.
     place, course: The file that keeps it, and the fit that it belongs to; see `nits.tables.resume`.
-    cut: The share of its training after which it pauses; see `nits.tables.pausing`.
     """
 
     density: Density
@@ -72,7 +71,6 @@ class Task(NamedTuple):
     seed: int
     place: Path | None = None
     course: str = ""
-    cut: float | None = None
 
 
 class Learned(NamedTuple):

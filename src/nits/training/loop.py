@@ -32,8 +32,6 @@ MAX_SKIPPED = 50
 HIDING = -1 % 2**32
 """The part of a step's randomness that is not the model's: which entries are hidden."""
 
-SHOWN_AFTER = 0.5  # seconds from one report of figures to the next
-
 WORTH_COMPILING = 1.5e9
 """PNN weights evaluated in a run from which the kernels' compile time pays for itself."""
 
@@ -133,7 +131,7 @@ class Loop:
             if self.history.stopped:
                 break
             self.advance(min(progress, 1.0))
-            if now - shown > SHOWN_AFTER:
+            if now - shown > 0.5:
                 figures = self._recent(), self._latest(), self._speed(now - evaluated)
                 with interrupts.noted():
                     reporter.update(progress, *figures)
