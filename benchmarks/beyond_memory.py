@@ -1,6 +1,6 @@
 """A table of 50 million rows in a folder of Parquet: memory, speed and likelihood of a fit to it.
 
-    python benchmarks/beyond_memory.py make FOLDER [--rows 50000000]   writes the table, about 4 GB
+    python benchmarks/beyond_memory.py make FOLDER [--rows 50000000]   writes the table, about 8 GB
     python benchmarks/beyond_memory.py memory FOLDER [--minutes 5]     peak memory of `nits fit`
     python benchmarks/beyond_memory.py speed FOLDER [--rounds 5]       steps from both in turn
     python benchmarks/beyond_memory.py nats FOLDER [--steps 2000]      held-out nats of both
@@ -29,13 +29,16 @@ import pyarrow
 import torch
 from pyarrow import dataset, parquet
 from results import Record, write_figures
-from timing import alternately, ratios, seconds
+from timing import alternately, as_fit, ratios, seconds
 
 from nits import NITSDensity
 from nits.tables import members, preparing
+from nits.training import lanes
 from nits.training.rows import Rows
 
 COLUMNS, FILE_ROWS, GROUP_ROWS = 20, 2_000_000, 2**17
+WINDOWS = 2**25
+"""Bytes of a window of one row group, and of the one that is read ahead, and some more."""
 
 
 def some(rows: int, seed: int) -> pyarrow.Table:
@@ -69,7 +72,10 @@ def make(folder: Path, rows: int) -> None:
 
 
 def memory(folder: Path, minutes: float) -> Record:
-    """Fits in a process of its own, and returns its peak memory and what it says of itself."""
+    """Fits in a process of its own, and returns its peak memory and what it says of itself.
+
+    rows_per_second: Of training, the median over the looks at validation, without these.
+    """
     with tempfile.TemporaryDirectory() as place:
         code = (
             "import resource, sys, time\n"
@@ -78,7 +84,9 @@ def memory(folder: Path, minutes: float) -> Record:
             f"start = time.time(); m.fit({str(folder)!r}); whole = time.time() - start\n"
             "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
             "h = m.history_\n"
-            "print(peak, whole, h['step'][-1], h['seconds'][-1], m.held_out_)\n"
+            "weights = sum(p.numel() for p in m.model_.parameters())\n"
+            "rate = sorted(h['rows_per_second'])[len(h['rows_per_second']) // 2]\n"
+            "print(peak, whole, h['step'][-1], h['seconds'][-1], m.held_out_, weights, rate)\n"
         )
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -88,15 +96,19 @@ def memory(folder: Path, minutes: float) -> Record:
             cwd=place,
             env=os.environ | {"OMP_NUM_THREADS": "1"},
         )
-    peak, whole, steps, training, held_out = map(float, done.stdout.split())
+    peak, whole, steps, training, held_out, weights, rate = map(float, done.stdout.split())
     rows = dataset.dataset(folder).count_rows()
     return {
         "rows": rows,
+        "columns": COLUMNS,
+        "batch": NITSDensity()._plan(rows, COLUMNS).batch_size,
+        "weights": int(weights),
         "peak_bytes": int(peak * 1024),
         "seconds": whole,
         "first_pass_seconds": whole - training,
         "steps": int(steps),
         "training_seconds": training,
+        "rows_per_second": rate,
         "held_out": held_out,
     }
 
@@ -130,15 +142,21 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def speed(folder: Path, rounds: int, steps: int) -> Record:
-    """Times training steps from pieces and from memory in turn, one thread."""
+    """Times training steps from pieces and from memory in turn, one thread.
+
+    Windows are of one row group: with the usual buffer hundreds of steps read nothing, and the next
+    ones all that these used.
+    """
     torch.set_num_threads(1)
+    lanes.BUFFER = WINDOWS
     few = first(folder)
-    model, inside = rows_of(few)
+    model, inside = rows_of(few, order="table")
     _, pieces = rows_of_pieces(folder, model)
     programs = {
         name: _steps(model, rows, steps) for name, rows in (("memory", inside), ("pieces", pieces))
     }
-    times = alternately(programs, rounds)
+    with as_fit():
+        times = alternately(programs, rounds)
     rate = ratios(times, "memory", "pieces")
     return {"steps": steps, "seconds": seconds(times), "pieces_over_memory": rate}
 

@@ -1,11 +1,13 @@
 """A Ray cluster of this machine, a head and two nodes of one CPU, beside one process.
 
-    python benchmarks/on_ray.py members [--rounds 3]          → benchmarks/results/ray-members.json
-    python benchmarks/on_ray.py scores [--rows 20000000]      → benchmarks/results/ray-scores.json
+    python benchmarks/on_ray.py members [--rounds 1]     → benchmarks/results/ray-members.json
+    python benchmarks/on_ray.py scores FOLDER [--files 10]    → benchmarks/results/ray-scores.json
 
 `members`: five members learn on the two nodes, and one after another here, in turn; the weights of
-both are compared bit by bit. `scores`: `nits score` of a folder of Parquet by Ray Data, and in one
-process. With --quick both are small, and their files are ray-members-quick.json and so on.
+both are compared bit by bit. `scores`: `nits score` of some files, of two million rows each, of the
+folder that beyond_memory.py makes, by Ray Data, and in one process; ten of its columns are in the
+model. With --quick both are small, and their files are ray-members-quick.json and so on. Both need
+two cores that nobody else uses.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any
 
 import torch
 from beyond_memory import some
-from pyarrow import dataset, parquet
+from pyarrow import dataset
 from results import Record, write_figures
 from timing import alternately, ratios, seconds
 
@@ -29,7 +31,7 @@ from nits import NITSDensity
 from nits.cli.main import main as nits
 from nits.engines import Local, Ray
 
-MEMBERS, FILES, SCORED_COLUMNS = 5, 20, 6
+MEMBERS, SCORED_COLUMNS = 5, 10
 
 
 @contextmanager
@@ -55,15 +57,19 @@ def members(rounds: int, rows: int, steps: int) -> Record:
     table = some(rows, 0)
     fitted: dict[str, Any] = {}
 
-    def fit(name: str, engine: Any) -> None:
-        model = NITSDensity(max_steps=steps, members=MEMBERS, random_state=0, engine=engine)
+    def fit(name: str, engine: Any, steps: int) -> None:
+        model = NITSDensity(
+            max_steps=steps, members=MEMBERS, random_state=0, outliers=False, engine=engine
+        )
         fitted[name] = model.fit(table)
 
     programs = {
-        "one after another": lambda: fit("one after another", Local(1)),
-        "two nodes": lambda: fit("two nodes", Ray(workers=2)),
+        "one after another": lambda: fit("one after another", Local(1), steps),
+        "two nodes": lambda: fit("two nodes", Ray(workers=2), steps),
     }
-    times = alternately(programs, rounds)
+    for name, engine in (("one after another", Local(1)), ("two nodes", Ray(workers=2))):
+        fit(name, engine, 3)  # which starts processes
+    times = alternately(programs, rounds, warm_up=False)
     states = [model.model_.state_dict() for model in fitted.values()]
     return {
         "members": MEMBERS,
@@ -75,20 +81,20 @@ def members(rounds: int, rows: int, steps: int) -> Record:
     }
 
 
-def scores(rows: int) -> Record:
+def scores(folder: Path, files: int) -> Record:
     """Returns the seconds of scores in one process and on two nodes, and whether they are equal."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         (place / "table").mkdir()
-        for k in range(FILES):
-            part = some(rows // FILES, k)
-            part = part.select(part.column_names[:SCORED_COLUMNS])
-            parquet.write_table(part, place / "table" / f"{k:02}.parquet", row_group_size=2**17)
-        model = NITSDensity(max_steps=200, members=1, random_state=0, outliers=False)
-        model.fit(part).save(place / "m.nits")
+        for path in sorted(folder.absolute().glob("*.parquet"))[:files]:
+            (place / "table" / path.name).symlink_to(path)
+        rows = dataset.dataset(place / "table").count_rows()
+        some_rows = some(100_000, 0)
+        model = NITSDensity(max_steps=200, members=1, hidden=128, random_state=0, outliers=False)
+        model.fit(some_rows.select(some_rows.column_names[:SCORED_COLUMNS])).save(place / "m.nits")
         taken = {
             how: _scored(place, how, options)
-            for how, options in (("one process", []), ("two nodes", ["--engine", "ray"]))
+            for how, options in (("two nodes", ["--engine", "ray"]), ("one process", []))
         }
         found = [dataset.dataset(place / how).to_table() for how in taken]
     return {
@@ -113,16 +119,18 @@ def main() -> None:
     """Runs one of the measurements."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["members", "scores"])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=20_000_000, help="that are scored")
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--files", type=int, default=10, help="that are scored")
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
+    if args.what == "scores" and args.folder is None:
+        parser.error("scores need the folder that beyond_memory.py makes")
     with cluster():
         if args.what == "members":
-            size = (2, 600, 10) if args.quick else (args.rounds, 20_000, 2_000)
-            found = members(*size)
+            found = members(*((2, 600, 10) if args.quick else (args.rounds, 100_000, 500)))
         else:
-            found = scores(40_000 if args.quick else args.rows)
+            found = scores(args.folder, 1 if args.quick else args.files)
     print(write_figures(f"ray-{args.what}" + "-quick" * args.quick, found))
 
 

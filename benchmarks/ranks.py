@@ -1,12 +1,13 @@
 """One model on two ranks of one thread against one rank of one thread, timed in turn.
 
-    python benchmarks/ranks.py [--rounds 5] [--steps 40]     → benchmarks/results/ranks.json
-    python benchmarks/ranks.py --quick                       → benchmarks/results/ranks-quick.json
+    python benchmarks/ranks.py speed [--rounds 5] [--steps 10]  → benchmarks/results/ranks.json
+    python benchmarks/ranks.py weights [--steps 200]     → benchmarks/results/ranks-weights.json
 
-63 columns, hidden 512, four blocks, 2,048 rows per step in all. Each rank is started once, takes a
-few steps, and waits for its turn: rounds of one rank alone and of both together alternate. `waits`
-is what the exchange of a step takes on the first rank, and `bytes` what it exchanges. The weights
-after 200 steps of both are compared besides (--compare).
+63 columns of the PNN that large tables have, hidden 512, four blocks, 2,048 rows per step in all.
+`speed`: each rank is started once, takes a few steps, and waits for its turn, so that rounds of one
+rank alone and of both together alternate. `waits` is what the exchange of a step takes on the first
+rank, and `bytes` what it exchanges. It needs two cores that nobody else uses. `weights` compares
+those of both after some steps. With --quick each is small, and its file ends in -quick.json.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 import torch
 from results import Record, write_figures
-from timing import spread
+from timing import as_fit, spread
 
 import nits
 from nits.training import ranks
@@ -30,31 +31,32 @@ from nits.training.loop import Loop
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Rows
 
-COLUMNS, HIDDEN, BATCH, WARM = 63, 512, 2048, 3
+COLUMNS, HIDDEN, BLOCKS, BATCH, WARM = 63, 512, 4, 2048, 3
+PNN = (32,)
 
 
 def loop() -> Loop:
     """Returns a run that has its start weights."""
     x = torch.randn(40_000, COLUMNS, generator=torch.Generator().manual_seed(0))
     rows = Rows(x @ torch.linalg.qr(torch.randn(COLUMNS, COLUMNS)).Q + x.roll(1, 1))
-    heads = [nits.heads.Continuous(knots=16)] * COLUMNS
-    model = nits.NITS.mlp(heads, hidden=HIDDEN, blocks=4, generator=0)
+    heads = [nits.heads.Continuous(hidden=PNN, knots=16)] * COLUMNS
+    model = nits.NITS.mlp(heads, hidden=HIDDEN, blocks=BLOCKS, generator=0)
     found = Loop(model, rows, None, Recipe(batch_size=BATCH), Budget(None, 10**6), 0)
     found.prepare(None)
     model.train()
     return found
 
 
-def rank(place: Path, rounds: int, steps: int, compare: bool) -> None:
+def rank(place: Path, rounds: int, steps: int) -> None:
     """Takes steps as one of several ranks, or alone; writes times and the last weights."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    with ranks.joined() as group:
+    with ranks.joined() as group, as_fit():
         run = loop()
         for _ in range(WARM):
             run.advance(0.5)
         times, waits = [], []
-        for k in range(1 if compare else rounds):
+        for k in range(rounds):
             _turn(place, group, k)
             begun, before = time.perf_counter(), run.ranks.waited
             for _ in range(steps):
@@ -66,8 +68,7 @@ def rank(place: Path, rounds: int, steps: int, compare: bool) -> None:
         if group.rank == 0:
             size = sum(p.numel() for p in run.parameters)
             about = {"seconds": times, "waits": waits, "weights": size}
-            state: Any = run.model.state_dict() if compare else {}
-            torch.save((about, state), place / f"{group.size}.pt")
+            torch.save((about, run.model.state_dict()), place / f"{group.size}.pt")
 
 
 def _turn(place: Path, group: ranks.Ranks, k: int) -> None:
@@ -77,11 +78,10 @@ def _turn(place: Path, group: ranks.Ranks, k: int) -> None:
         time.sleep(0.05)
 
 
-def both(rounds: int, steps: int, compare: bool) -> tuple[Any, Any]:
+def both(rounds: int, steps: int) -> tuple[Any, Any]:
     """Runs one rank and two ranks, which wait for each other."""
     with tempfile.TemporaryDirectory() as folder:
-        own = [__file__, "--rank", folder, "--rounds", str(rounds), "--steps", str(steps)]
-        own += ["--compare"] * compare
+        own = [__file__, "rank", folder, "--rounds", str(rounds), "--steps", str(steps)]
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         env = os.environ | {"OMP_NUM_THREADS": "1"}
         started = [
@@ -95,45 +95,47 @@ def both(rounds: int, steps: int, compare: bool) -> tuple[Any, Any]:
         return one, two
 
 
-def figures(rounds: int, steps: int, compared: int) -> Record:
-    """Returns seconds per step, their ratio, what a step waits for, and how far weights differ.
-
-    compared: Steps after which the weights are compared.
-    """
-    (one, _), (two, _) = both(rounds, steps, compare=False)
+def speed(rounds: int, steps: int) -> Record:
+    """Returns seconds per step, their ratio, and what a step waits for."""
+    (one, _), (two, _) = both(rounds, steps)
     pairs = zip(one["seconds"], two["seconds"], strict=True)
-    (_, alone), (_, together) = both(1, compared - WARM, compare=True)
+    return {
+        **{"columns": COLUMNS, "hidden": HIDDEN, "batch": BATCH, "weights": one["weights"]},
+        "seconds_per_step": {"one": spread(one["seconds"]), "two": spread(two["seconds"])},
+        "two_over_one": spread([a / b for a, b in pairs]),
+        "waits": spread(two["waits"]),
+        "bytes": 4 * (one["weights"] + ranks.EXTRAS),
+    }
+
+
+def weights(steps: int) -> Record:
+    """Returns how far the weights of one rank and of two differ after some steps."""
+    (_, alone), (_, together) = both(1, steps - WARM)
     apart = [
         float((alone[n].double() - together[n].double()).abs().max())
         for n in alone
         if alone[n].numel()
     ]
-    return {
-        "seconds_per_step": {"one": spread(one["seconds"]), "two": spread(two["seconds"])},
-        "two_over_one": spread([a / b for a, b in pairs]),
-        "waits": spread(two["waits"]),
-        "bytes": 4 * (one["weights"] + ranks.EXTRAS),
-        "compared_after_steps": compared,
-        "weights_apart": max(apart),
-    }
+    return {"steps": steps, "weights_apart": max(apart)}
 
 
 def main() -> None:
     """Measures, or is one of the ranks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["speed", "weights", "rank"])
+    parser.add_argument("place", type=Path, nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rank", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--compare", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.rank is not None:
-        rank(args.rank, args.rounds, args.steps, args.compare)
-        return
-    if args.quick:
-        print(write_figures("ranks-quick", figures(2, 2, WARM + 2)))
+    if args.what == "rank":
+        rank(args.place, args.rounds, args.steps)
+    elif args.what == "speed":
+        rounds, steps = (2, 2) if args.quick else (args.rounds, args.steps or 10)
+        print(write_figures("ranks" + "-quick" * args.quick, speed(rounds, steps)))
     else:
-        print(write_figures("ranks", figures(args.rounds, args.steps, 200)))
+        steps = WARM + 2 if args.quick else args.steps or 200
+        print(write_figures("ranks-weights" + "-quick" * args.quick, weights(steps)))
 
 
 if __name__ == "__main__":

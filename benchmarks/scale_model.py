@@ -1,16 +1,17 @@
-"""A cost model of training beyond one machine: its constants here, and what it predicts.
+"""The constants of a cost model of training beyond one machine, measured here.
 
-    python benchmarks/scale_model.py [--rounds 9]     → benchmarks/results/scale-model.json
-    python benchmarks/scale_model.py --quick          → benchmarks/results/scale-model-quick.json
+    python benchmarks/scale_model.py steps [--rounds 7]     → benchmarks/results/scale-steps.json
+    python benchmarks/scale_model.py exchange [--rounds 25] → benchmarks/results/scale-exchange.json
 
 A step of R ranks takes, with W weights, D columns and B rows in all, one thread each,
 
-    t(R) = s + o W + (B / R) (a W + c D) + [R > 1] (l + 8 W (R − 1) / (R β))
+    t(R) = s + o W + (B / R) (a W + c D) + [R > 1] (l log₂ R + 8 W (R − 1) / (R β))
 
-s, o, a and c are fitted to steps of six networks by non-negative least squares of relative errors,
-and checked on two others; the latency l and the bandwidth β to exchanges of two vectors by two
-ranks. The first pass and the decoding of row groups are timed in values per second. The prediction
-for 10⁹ rows × 100 columns takes the constants of this machine, and a stated bandwidth of a network.
+`steps`: s, o, a and c are fitted to steps of six networks, of the sort that large tables have, by
+non-negative least squares of relative errors, and checked on two others. The first pass and the
+decoding of row groups are timed in values per second. `exchange` fits l and β to exchanges of two
+vectors by two ranks; it needs two cores that nobody else uses. With --quick both are small, and
+their files end in -quick.json. What follows from the constants: scale_plan.py.
 """
 
 from __future__ import annotations
@@ -30,21 +31,19 @@ import torch
 from beyond_memory import some
 from pyarrow import parquet
 from results import Record, write_figures
-from timing import alternately, spread
+from timing import alternately, as_fit, spread
 
 import nits
 from nits.training import ranks
 from nits.training.loop import Loop
+from nits.training.optimizers import ScheduleFree
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Rows
 
-KNOTS, BLOCKS = 16, 2
-STEPS = 10
-NODES = (1, 16, 256)
-ROWS, COLUMNS, HIDDEN, BATCH = 10**9, 100, 512, 2**16
-ETHERNET = 1.25e9
-"""Bytes per second of a network of 10 Gbit/s, and its latency; assumed, not measured."""
-ETHERNET_LATENCY = 50e-6
+PNN, KNOTS, BLOCKS, DROPOUT = (32,), 32, 2, 0.1
+"""As `nits.tables.defaults` has them for large tables."""
+
+STEPS = 4
 
 
 class Size(NamedTuple):
@@ -67,9 +66,10 @@ def loop(size: Size) -> Loop:
     """Returns a training run that has its start weights."""
     generator = torch.Generator().manual_seed(0)
     rows = Rows(torch.randn(8 * size.batch, size.columns, generator=generator))
-    heads = [nits.heads.Continuous(knots=KNOTS)] * size.columns
-    model = nits.NITS.mlp(heads, hidden=size.hidden, blocks=BLOCKS, generator=0)
-    found = Loop(model, rows, None, Recipe(batch_size=size.batch), Budget(None, 10**6), 0)
+    heads = [nits.heads.Continuous(hidden=PNN, knots=KNOTS)] * size.columns
+    model = nits.NITS.mlp(heads, hidden=size.hidden, blocks=BLOCKS, dropout=DROPOUT, generator=0)
+    recipe = Recipe(batch_size=size.batch, optimizer=ScheduleFree())
+    found = Loop(model, rows, None, recipe, Budget(None, 10**6), 0)
     found.prepare(None)
     model.train()
     return found
@@ -97,26 +97,39 @@ def steps_of(sizes: tuple[Size, ...], rounds: int) -> dict[Size, float]:
     return {size: spread(times[str(k)])["median"] / STEPS for k, size in enumerate(sizes)}
 
 
-def features(size: Size, ranks_: int = 1) -> list[float]:
+class Work(NamedTuple):
+    """What a step has to do."""
+
+    weights: int
+    columns: int
+    batch: int
+
+    @classmethod
+    def of(cls, size: Size) -> Work:
+        """Returns that of a network."""
+        return cls(weights(size), size.columns, size.batch)
+
+
+def features(work: Work, ranks_: int = 1) -> list[float]:
     """Returns what s, o, a and c are multiplied by."""
-    count, own = weights(size), size.batch / ranks_
-    return [1.0, count, own * count, own * size.columns]
+    own = work.batch / ranks_
+    return [1.0, work.weights, own * work.weights, own * work.columns]
 
 
 def constants(measured: dict[Size, float]) -> dict[str, float]:
     """Returns s, o, a and c, none of them negative, that predict the measured steps best."""
     from scipy.optimize import nnls
 
-    rows = np.array([features(size) for size in measured])
+    rows = np.array([features(Work.of(size)) for size in measured])
     seconds = np.array(list(measured.values()))
     scale = rows.max(0)
     found = nnls(rows / scale / seconds[:, None], np.ones(len(seconds)))[0] / scale
     return dict(zip(("s", "o", "a", "c"), map(float, found), strict=True))
 
 
-def predicted(found: dict[str, float], size: Size, ranks_: int = 1) -> float:
+def predicted(found: dict[str, float], work: Work, ranks_: int = 1) -> float:
     """Returns the seconds of a step without its exchange."""
-    parts = zip(found.values(), features(size, ranks_), strict=True)
+    parts = zip(found.values(), features(work, ranks_), strict=True)
     return sum(constant * part for constant, part in parts)
 
 
@@ -144,7 +157,7 @@ def exchanges(rounds: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "found.pt")
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        own = ["--nproc-per-node=2", __file__, "--exchange", str(place), "--rounds", str(rounds)]
+        own = ["--nproc-per-node=2", __file__, "rank", str(place), "--rounds", str(rounds)]
         env = os.environ | {"OMP_NUM_THREADS": "1"}
         subprocess.run([*launcher, *own], check=True, env=env)
         (few, short), (many, long) = torch.load(place).items()
@@ -174,67 +187,46 @@ def reading(rows: int) -> dict[str, float]:
     return {"first_pass": values / passed, "decoded": values / decoded}
 
 
-def plan(found: dict[str, float], rates: dict[str, float], size: Size) -> list[Record]:
-    """Returns the time of a pass and of an epoch of 10⁹ rows on several nodes of one core each."""
-    count, lines = weights(size), []
-    for nodes in NODES:
-        bytes_ = 8 * count * (nodes - 1) / nodes
-        waits = 0.0 if nodes == 1 else ETHERNET_LATENCY * np.log2(nodes) + bytes_ / ETHERNET
-        computes = predicted(found, size, nodes)
-        reads = size.batch / nodes * size.columns / rates["decoded"]  # in threads, beside the rest
-        lines.append(
-            {
-                "nodes": nodes,
-                "first_pass_hours": ROWS * size.columns / rates["first_pass"] / nodes / 3600,
-                "step_seconds": computes + waits,
-                "exchange_share": waits / (computes + waits),
-                "reading_share": reads / (computes + waits),
-                "epoch_hours": ROWS / size.batch * (computes + waits) / 3600,
-            }
-        )
-    return lines
-
-
-def figures(rounds: int, *, quick: bool) -> Record:
-    """Measures the constants, and returns them with what they predict."""
+def steps(rounds: int, *, quick: bool) -> Record:
+    """Measures steps and reading, and returns them with the constants that they give."""
     torch.set_num_threads(1)
     fitted, checked = QUICK if quick else (FITTED, CHECKED)
-    measured = steps_of((*fitted, *checked), rounds)
+    with as_fit():
+        measured = steps_of((*fitted, *checked), rounds)
     found = constants({size: measured[size] for size in fitted})
-    rates = reading(60_000 if quick else 2_000_000)
-    size = Size(6, 24, 256) if quick else Size(COLUMNS, HIDDEN, BATCH)
     return {
         "constants": found,
-        "exchange": exchanges(rounds),
-        "values_per_second": rates,
+        "values_per_second": reading(60_000 if quick else 2_000_000),
         "steps": [
             {
-                **size_._asdict(),
-                "weights": weights(size_),
-                "fitted": size_ in fitted,
+                **size._asdict(),
+                "weights": weights(size),
+                "fitted": size in fitted,
                 "seconds": seconds,
-                "predicted_over_measured": predicted(found, size_) / seconds,
+                "predicted_over_measured": predicted(found, Work.of(size)) / seconds,
             }
-            for size_, seconds in measured.items()
+            for size, seconds in measured.items()
         ],
-        "planned": {**size._asdict(), "weights": weights(size), "rows": ROWS},
-        "plan": plan(found, rates, size),
     }
 
 
 def main() -> None:
     """Measures, or is one of the ranks that exchange."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("what", choices=["steps", "exchange", "rank"])
+    parser.add_argument("place", type=Path, nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--exchange", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.exchange is not None:
-        exchange(args.exchange, args.rounds)
-        return
-    rounds = 2 if args.quick else args.rounds
-    name = "scale-model" + "-quick" * args.quick
-    print(write_figures(name, figures(rounds, quick=args.quick)))
+    tail = "-quick" * args.quick
+    if args.what == "rank":
+        exchange(args.place, args.rounds)
+    elif args.what == "steps":
+        found = steps(2 if args.quick else args.rounds or 7, quick=args.quick)
+        print(write_figures("scale-steps" + tail, found))
+    else:
+        rates = exchanges(2 if args.quick else args.rounds or 25)
+        print(write_figures("scale-exchange" + tail, dict(rates)))
 
 
 if __name__ == "__main__":

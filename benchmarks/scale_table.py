@@ -25,6 +25,7 @@ def _figures(folder: Path) -> str:
             ("beyond-memory-speed", _speed),
             ("beyond-memory-nats", _nats),
             ("ranks", _ranks),
+            ("ranks-weights", _weights),
             ("ray-members", _members),
             ("ray-scores", _scores),
         )
@@ -53,14 +54,17 @@ def _nats(found: Record) -> Lines:
 
 
 def _ranks(found: Record) -> Lines:
-    what = f"weights of both after {found['compared_after_steps']} steps, largest difference"
     ahead = found["two_over_one"]["median"]
     waits = found["waits"]["median"] / found["seconds_per_step"]["two"]["median"]
     return [
         ("rows per second of two ranks over those of one", f"{ahead:.2f}", "1.8"),
         ("share of a step of two ranks that is the exchange", f"{waits:.1%}", ""),
-        (what, f"{found['weights_apart']:.1e}", "1e-5"),
     ]
+
+
+def _weights(found: Record) -> Lines:
+    what = f"weights of one rank and of two after {found['steps']} steps, largest difference"
+    return [(what, f"{found['weights_apart']:.1e}", "1e-5")]
 
 
 def _members(found: Record) -> Lines:
@@ -76,19 +80,21 @@ def _scores(found: Record) -> Lines:
 
 
 def _model(folder: Path) -> str:
-    found = results.read(folder, "scale-model.json")
-    if not found:
+    names = ("scale-steps", "scale-exchange", "scale-plan")
+    found = [results.read(folder, f"{name}.json") for name in names]
+    if not all(found):
         return ""
-    figures = found[0]["results"]
-    return "\n\n".join((_constants(figures), _steps(figures), _plan(figures)))
+    known, link, plan = (records[0]["results"] for records in found)
+    parts = _constants(known, link), _steps(known), _runs(plan), _plan(plan), _changes(plan)
+    return "\n\n".join(parts)
 
 
-def _constants(figures: Record) -> str:
-    own, rates, link = figures["constants"], figures["values_per_second"], figures["exchange"]
+def _constants(known: Record, link: Record) -> str:
+    own, rates = known["constants"], known["values_per_second"]
     lines = [
         ("s, a step of nothing", f"{own['s'] * 1e3:.2f} ms"),
         ("o, optimizer and averages, each weight", f"{own['o'] * 1e9:.2f} ns"),
-        ("a, each weight of each row", f"{own['a'] * 1e12:.2f} ps"),
+        ("a, each weight of each row", f"{own['a'] * 1e12:.1f} ps"),
         ("c, each column of each row", f"{own['c'] * 1e9:.0f} ns"),
         ("l, an exchange of two ranks of nothing", f"{link['latency'] * 1e6:.0f} µs"),
         ("β, bytes that two ranks exchange per second", f"{link['bandwidth'] / 1e9:.2f} GB/s"),
@@ -112,22 +118,40 @@ def _steps(figures: Record) -> str:
     return table(head, lines)
 
 
-def _plan(figures: Record) -> str:
-    about = figures["planned"]
+def _runs(plan: Record) -> str:
+    lines = [
+        (one["what"], f"{one['measured']:.3g}", f"{one['predicted_over_measured']:.2f}")
+        for one in plan["runs"]
+    ]
+    return table(("run, not fitted to", "measured", "predicted / measured"), lines)
+
+
+def _plan(plan: Record) -> str:
+    about = plan["planned"]
     head = (
-        f"nodes of one core: {about['rows']:.0e} rows × {about['columns']} columns, "
+        f"nodes of {about['cores']} cores: {about['rows']:.0e} rows × {about['columns']} columns, "
         f"hidden {about['hidden']}, {about['batch']:,} rows per step",
         *("first pass, hours", "step, s", "exchange", "reading", "epoch, hours"),
     )
     lines = [
         (
             str(one["nodes"]),
-            f"{one['first_pass_hours']:.2f}",
+            f"{one['first_pass_hours']:.2g}",
             f"{one['step_seconds']:.3g}",
             f"{one['exchange_share']:.1%}",
             f"{one['reading_share']:.1%}",
             f"{one['epoch_hours']:.3g}",
         )
-        for one in figures["plan"]
+        for one in plan["plan"]
     ]
-    return table(head, lines)
+    sentence = (
+        f"Half of a step is the exchange and what all ranks do alike at "
+        f"{plan['levels_off_at_ranks']:.0f} ranks."
+    )
+    return f"{table(head, lines)}\n\n{sentence}"
+
+
+def _changes(plan: Record) -> str:
+    changes = plan["changes"]
+    lines = [(one["what"], f"{one['epoch_hours']:.3g}") for one in changes["ways"]]
+    return table((f"on {changes['nodes']} nodes", "epoch, hours"), lines)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from nits import kernels
+from nits.training import memory, subnormal
 
 Program = Callable[[], object]
 Programs = Mapping[str, Program]
@@ -12,10 +16,10 @@ Times = dict[str, list[float]]
 Spread = dict[str, float]
 
 
-def alternately(programs: Programs, rounds: int) -> Times:
+def alternately(programs: Programs, rounds: int, *, warm_up: bool = True) -> Times:
     """Runs the programs in turn, `rounds` times after one warm-up, and returns their seconds."""
     times: Times = {name: [] for name in programs}
-    for counted in (False, *(True,) * rounds):
+    for counted in (*(False,) * warm_up, *(True,) * rounds):
         for name, program in programs.items():
             start = time.perf_counter()
             program()
@@ -24,9 +28,17 @@ def alternately(programs: Programs, rounds: int) -> Times:
     return times
 
 
+@contextmanager
+def as_fit() -> Iterator[None]:
+    """Has steps of a training run that a block of code takes be those that `nits.fit` takes."""
+    with memory.kept(), subnormal.flushed(), kernels.using(training=True):
+        yield
+
+
 def spread(values: list[float]) -> Spread:
-    """Returns the median and the quartiles."""
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    """Returns the median and the quartiles, which are the value itself if there is one."""
+    some = values * 2 if len(values) == 1 else values
+    low, middle, high = statistics.quantiles(some, n=4, method="inclusive")
     return {"median": middle, "quartile_low": low, "quartile_high": high}
 
 

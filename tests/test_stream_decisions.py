@@ -10,6 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from hostile import COLUMNS, column
+from nits.engines import Local
 from nits.engines.engine import Engine
 from nits.tables import schema, zones
 from nits.tables.stream import decide, scan, source, tallies
@@ -124,3 +125,33 @@ def test_columns_of_more_values_than_are_counted_are_decided_as_in_memory(
     assert found[1] == expected[1]
     for one, other in zip(found[0]["columns"], expected[0]["columns"], strict=True):
         assert one == other, one["facts"]["name"]
+
+
+def test_columns_are_decided_at_once_as_one_after_another(tmp_path: Path) -> None:
+    table = pyarrow.Table.from_pandas(long_table(3_000), preserve_index=False)
+    seen, engine = scanned(table, tmp_path), Watched(2)
+    assert in_pieces(seen, engine=engine) == in_pieces(seen)
+    assert whole(table, tmp_path, engine=engine) == whole(table, tmp_path)
+    assert engine.counts == [11, 9]  # strings and booleans of a table in memory are not sent
+
+
+class Watched(Local):
+    """Remembers how many tasks it was given."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers)
+        self.counts: list[int] = []
+
+    def run(self, function: Any, tasks: Any, **options: Any) -> list[Any]:
+        self.counts.append(len(tasks))
+        return super().run(function, tasks, **options)
+
+
+def test_an_interrupt_while_columns_are_decided_is_one() -> None:
+    class Interrupted(InTurn):
+        def run(self, function: Any, tasks: Any, **_: Any) -> list[Any]:
+            return [None for _ in tasks]
+
+    frame = zones.read({"a": [1.5, 2.5], "b": [3.5, 4.0]})
+    with pytest.raises(KeyboardInterrupt):
+        schema.infer(frame, engine=Interrupted(2))

@@ -39,7 +39,7 @@ def each(engine: Ray, kind: type[Any], arguments: tuple[Any, ...], count: int) -
         fn_constructor_args=(kind, [packed]),
         batch_size=1,
         num_cpus=1,
-        concurrency=min(engine.parallel(), count),
+        compute=data.ActorPoolStrategy(size=min(engine.parallel(), count)),
     )
     rows: list[Any] = found.take_all()
     return rows

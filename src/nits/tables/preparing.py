@@ -73,7 +73,7 @@ def decide(estimator: NITSDensity, frame: Frame) -> None:
     if e.whiten:
         decided = schema.unlimited(frame, e.support)
     else:
-        decided = schema.infer(frame, e.kinds, e.support, e.pool_below, context)
+        decided = schema.infer(frame, e.kinds, e.support, e.pool_below, context, e.engine)
     settle(e, *decided, list(frame.columns))
 
 

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from nits import checks
 from nits.chunks import slices
+from nits.engines.engine import Engine
 from nits.tables import orders
 from nits.tables.columns import Coded, Column, build, from_dict
 from nits.tables.columns.column import LOWER, UPPER
+from nits.tables.deciding import decided
 from nits.tables.evidence import choice
 from nits.tables.frames import Frame, Values
 from nits.tables.idle import Idle
@@ -185,6 +187,7 @@ def infer(
     support: Supports = None,
     pool_below: int = 0,
     given: Sequence[str] = (),
+    engine: Engine | None = None,
 ) -> tuple[Schema, Idle]:
     """Returns what each column is, and the columns that hold nothing to model.
 
@@ -194,6 +197,7 @@ def infer(
     pool_below: Categories in fewer rows than this are modelled as one.
     given: Columns that are read and not modelled. Numbers among them are read as amounts, however
         they would be modelled, unless the user has named a kind.
+    engine: Where columns of numbers are decided at once; by default all are decided here.
     """
     names = list(frame.columns)
     wanted, limits = wanted_kinds(kinds, frame), by_name(support, names)
@@ -202,12 +206,21 @@ def infer(
     idle = Idle.of(frame, [*wanted, *limits] if not isinstance(kinds, str) else [*limits])
     amounts = [name for name in given if frame.columns[name].array.dtype.kind in "iuf"]
     wanted = {**dict.fromkeys(amounts, "continuous"), **wanted}
-    found = [
-        build.column(name, values, wanted.get(name), limits.get(name), pool_below)
+    tasks = {
+        name: (name, values, wanted.get(name), limits.get(name), pool_below)
         for name, values in frame.columns.items()
         if name not in idle.columns
-    ]
-    return Schema([among(column, len(found)) for column in found], frame.form), idle
+    }
+    # Strings are only counted, and sending them takes longer.
+    numbers = [name for name in tasks if frame.columns[name].array.dtype.kind in "iufmM"]
+    far = decided(_column, [tasks[name] for name in numbers], engine)
+    found = dict(zip(numbers, far, strict=True))
+    columns = [found[n] if n in found else _column(task) for n, task in tasks.items()]
+    return Schema([among(column, len(columns)) for column in columns], frame.form), idle
+
+
+def _column(task: tuple[str, Values, str | None, Support | None, int]) -> Column:
+    return build.column(*task)
 
 
 def among(column: Column, columns: int) -> Column:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
 
 from nits.model.density import Density
 from nits.pnn.random import another
 from nits.training import ranks, resuming, stopping
+from nits.training.clipping import clipped
 from nits.training.history import History
 from nits.training.interrupts import Interrupts
 from nits.training.kept import Kept
@@ -152,7 +152,7 @@ class Loop:
             group["lr"] = rate
         self.model.reseed(self.step_seed())
         value = self.gradient()
-        norm = float(clip_grad_norm_(self.parameters, self.recipe.clip))
+        norm = clipped(self.parameters, self.recipe.clip)
         self.whole = False
         if self.counts(value, norm):
             self.optimizer.step()
@@ -184,9 +184,10 @@ class Loop:
         """Sets the gradient of all ranks' rows, and returns their mean log-likelihood."""
         weighted = log_prob if weight is None else weight * log_prob
         total = float(len(log_prob)) if weight is None else float(weight.sum())
-        (-weighted.sum()).backward()
-        told = float(weighted.detach().sum()), total, time.monotonic() - self.begun
-        step = self.ranks.exchange(self.parameters, told, self.wish)
+        value = weighted.sum()
+        (-value / (self.batch if weight is None else 1)).backward()
+        told = float(value.detach()), total, time.monotonic() - self.begun
+        step = self.ranks.exchange(self.parameters, told, self.wish, divided=weight is None)
         self.clock, self.stop = step.seconds, step.stop
         return step.value
 
@@ -215,7 +216,6 @@ class Loop:
             )
 
     def _average(self) -> None:
-        """Moves the average towards the weights."""
         self.recipe.optimizer.move_average(self.averages, self.parameters, self.decay())
 
     def decay(self) -> float:

@@ -68,12 +68,18 @@ class Ranks:
         return slice(self.rank * count // self.size, (self.rank + 1) * count // self.size)
 
     def exchange(
-        self, parameters: Sequence[Tensor], told: tuple[float, float, float], stop: bool
+        self,
+        parameters: Sequence[Tensor],
+        told: tuple[float, float, float],
+        stop: bool,
+        *,
+        divided: bool = False,
     ) -> Step:
         """Sums what all ranks have, and sets the gradient of the whole batch's mean.
 
         parameters: With the gradient of minus the sum of log-likelihoods of this rank's rows.
         told: That sum, the weight of the rows, and the clock, which is taken of the first rank.
+        divided: Whether the gradient has been divided by the weight of all ranks' rows already.
         """
         count = sum(p.numel() for p in parameters)
         if len(self.flat) != count + EXTRAS:
@@ -88,7 +94,8 @@ class Ranks:
         self.flat[count:] = torch.tensor([told[0], told[1], seconds, float(stop)])
         self._reduce(self.flat)
         value, weight, seconds, wishes = self.flat[count:].tolist()
-        self.flat[:count] /= weight
+        if not divided:
+            self.flat[:count] /= weight
         for part, p in zip(parts, parameters, strict=True):
             p.grad = part.view_as(p)
         return Step(value / weight, seconds, wishes > 0)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nits import checks
+from nits.engines.engine import Engine
 from nits.tables.columns import Column, build, plainly
 from nits.tables.columns.column import Facts
+from nits.tables.deciding import decided
 from nits.tables.evidence import aside, choice, grids, samples
 from nits.tables.evidence.aside import Aside, Constant, Empty, Identifier, Index
 from nits.tables.evidence.choice import Seen
@@ -26,7 +28,7 @@ from nits.tables.evidence.samples import Sample
 from nits.tables.idle import Idle
 from nits.tables.schema import Kinds, Schema, Supports, among, by_name, wanted_kinds
 from nits.tables.stream import scan
-from nits.tables.stream.scan import Scanned
+from nits.tables.stream.scan import One, Scanned
 from nits.tables.stream.tallies import MOST_VALUES, Tally, Words
 
 
@@ -36,6 +38,7 @@ def infer(
     support: Supports = None,
     pool_below: int = 0,
     given: list[str] | None = None,
+    engine: Engine | None = None,
 ) -> tuple[Schema, Idle]:
     """Returns what each column is, and the columns that hold nothing to model.
 
@@ -49,12 +52,22 @@ def infer(
     idle = _idle(scanned, [*wanted, *limits] if not isinstance(kinds, str) else [*limits])
     amounts = [n for n in given or () if frame.columns[n].array.dtype.kind in "iuf"]
     wanted = {**dict.fromkeys(amounts, "continuous"), **wanted}
-    columns = [
-        _column(scanned, name, wanted.get(name), limits.get(name), pool_below)
+    tasks = [
+        Wanted(scanned.one(name), wanted.get(name), limits.get(name), pool_below)
         for name in tallies
         if name not in idle.columns
     ]
+    columns = decided(column, tasks, engine)
     return Schema([among(column, len(columns)) for column in columns], frame.form), idle
+
+
+class Wanted(NamedTuple):
+    """A column to decide, and what the user says of it; see `nits.tables.columns.build.column`."""
+
+    one: One
+    kind: str | None
+    support: tuple[float, float] | None
+    pool_below: int
 
 
 def _refuse_infinite(scanned: Scanned) -> None:
@@ -84,7 +97,7 @@ def _idle(scanned: Scanned, wanted: list[str]) -> Idle:
     """Finds the columns to set aside; those that the user said something about stay."""
     found = {}
     for name, tally in scanned.tallies.items():
-        why = _why_words(tally) if isinstance(tally, Words) else _why(scanned, tally)
+        why = _why_words(tally) if isinstance(tally, Words) else _why(scanned.one(name), tally)
         said = name in wanted and isinstance(why, Index | Identifier)
         holed = isinstance(why, Constant) and tally.holes
         if why is not None and not said and not holed:
@@ -102,7 +115,7 @@ def _why_words(words: Words) -> Aside | None:
     return Identifier(None, min(words.distinct, words.rows), words.rows)
 
 
-def _why(scanned: Scanned, tally: Tally) -> Aside | None:
+def _why(one: One, tally: Tally) -> Aside | None:
     """Returns whether whole numbers that all differ are made to differ, as `aside.find` does.
 
     Where values were too many to be counted, equal ones are sought among the kept rows: as many
@@ -115,7 +128,7 @@ def _why(scanned: Scanned, tally: Tally) -> Aside | None:
         return Constant(tally.values[0].item(), str(tally.unit) if times else None)
     if times or tally.like.ordered:
         return None
-    known = _kept(scanned, tally)
+    known = _kept(one, tally)
     distinct, whole = (tally.values, tally.counts) if tally.whole else _counted(known)
     if (whole > 1).any() or not _integral(tally, distinct):
         return None
@@ -141,51 +154,43 @@ def _counted(known: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return values, counts
 
 
-def _kept(scanned: Scanned, tally: Tally) -> NDArray[Any]:
+def _kept(one: One, tally: Tally) -> NDArray[Any]:
     """Returns the values of kept rows that are spread evenly, as integers or floats."""
-    both = np.union1d(scanned.even, scan.spread(scanned.rows, samples.ROWS))
-    values = scanned.frame(both).columns[tally.name]
+    values = one.at(np.union1d(one.even, scan.spread(one.rows, samples.ROWS)))
     if values.ordered:
         return plainly.numbers(values, _facts(tally), None)[0][~values.missing]
     return grids.integers(values.known.astype(tally.unit))
 
 
-def _column(
-    scanned: Scanned,
-    name: str,
-    kind: str | None,
-    support: tuple[float, float] | None,
-    pool_below: int,
-) -> Column:
-    tally = scanned.tallies[name]
-    facts = _facts(tally)
+def column(wanted: Wanted) -> Column:
+    """Returns what a column is."""
+    one, *said = wanted
+    tally, facts = one.tally, _facts(one.tally)
     if isinstance(tally, Words):
         if not tally.whole:
             raise ValueError(
                 f"a column of strings must have at most {MOST_VALUES} different ones in a table "
-                f"beyond memory, but {name!r} has about {tally.distinct}; leave it out, or make "
-                "rare ones one."
+                f"beyond memory, but {tally.name!r} has about {tally.distinct}; leave it out, or "
+                "make rare ones one."
             )
         bools = tally.like.array.dtype.kind == "b"
         known = np.array(list(tally.counts), bool if bools else object)
-        return build.built(
-            facts, known, Seen(known, tally.like.dtype, tally.counts), kind, support, pool_below
-        )
-    record = _record(scanned, tally)
-    sample = _sample(scanned, tally, record)
+        return build.built(facts, known, Seen(known, tally.like.dtype, tally.counts), *said)
+    record = _record(one, tally)
+    sample = _sample(one, tally, record)
     known = record.values.astype(tally.unit) if tally.unit.kind in "mM" else record.values
     counts = dict(zip(record.values.tolist(), record.counts.tolist(), strict=True))
     stored = choice.stored(known, tally.like.dtype)
     seen = Seen(stored, tally.like.dtype, counts, record, sample, tally.whole)
-    return build.built(facts, known, seen, kind, support, pool_below)
+    return build.built(facts, known, seen, *said)
 
 
-def _record(scanned: Scanned, tally: Tally) -> Record:
+def _record(one: One, tally: Tally) -> Record:
     """Returns the record of all values; of too many, of the outermost and of kept ones."""
     like = choice.stored(tally.like.array, tally.like.dtype)
     values, counts = tally.values, tally.counts
     if not tally.whole:
-        values, counts = _filled(tally, _kept(scanned, tally))
+        values, counts = _filled(tally, _kept(one, tally))
     values = values.astype(like.dtype) if like.dtype.kind == "f" else values
     grid = grids.find(values) if tally.whole else _grid(tally)
     return Record.counted(values, counts, like, grid)
@@ -214,14 +219,13 @@ def _grid(tally: Tally) -> Grid | None:
     return replace(tally.grid, origin=tally.grid.origin + k * tally.grid.step, largest=largest)
 
 
-def _sample(scanned: Scanned, tally: Tally, record: Record) -> Sample:
+def _sample(one: One, tally: Tally, record: Record) -> Sample:
     """Returns the rows that the evidence is taken from: those of memory, if there are no holes."""
-    if tally.holes or scanned.rows <= samples.ROWS:
-        kept = choice.stored(_kept(scanned, tally), tally.like.dtype)
+    if tally.holes or one.rows <= samples.ROWS:
+        kept = choice.stored(_kept(one, tally), tally.like.dtype)
         return Sample.of(record.numbers(kept))
     ends = [tally.low[0][1], tally.high[0][1]]
-    places = np.union1d(scan.spread(scanned.rows, samples.ROWS), ends)
-    values = scanned.frame(places).columns[tally.name]
+    values = one.at(np.union1d(scan.spread(one.rows, samples.ROWS), ends))
     if values.ordered:
         known = plainly.numbers(values, _facts(tally), None)[0]
     else:

@@ -89,9 +89,8 @@ def learn(estimator: NITSDensity, source: Source) -> None:
     estimator.feature_names_in_ = np.array(list(frame.columns), dtype=object)
     preparing.refuse_too_wide(estimator, frame, len(source))
     context = preparing.given_names(estimator, list(frame.columns))
-    decided = decide.infer(
-        scanned, estimator.kinds, estimator.support, estimator.pool_below, context
-    )
+    e = estimator
+    decided = decide.infer(scanned, e.kinds, e.support, e.pool_below, context, e.engine)
     preparing.settle(estimator, *decided, list(frame.columns))
     heads = [column.head(preparing.READ_BY, 0) for column in estimator.schema_.columns]
     plan = preparing.plan(estimator, len(source), len(heads), len(list(groups(heads))))

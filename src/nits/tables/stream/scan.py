@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nits.engines.engine import Engine
 from nits.tables import zones
 from nits.tables.evidence import samples
-from nits.tables.frames import Frame
+from nits.tables.frames import Frame, Values
 from nits.tables.stream.merging import merge
 from nits.tables.stream.source import Source
 from nits.tables.stream.tallies import Tally, Words, begun
@@ -47,8 +47,24 @@ class Scanned(NamedTuple):
     even: Places
     rows: int
 
-    def frame(self, places: Places) -> Frame:
-        """Returns kept rows by their positions in the table."""
+    def one(self, name: str) -> One:
+        """Returns what was seen of a column; of strings all that counts is in the tally."""
+        tally, values = self.tallies[name], self.kept.columns[name]
+        kept = values.take(slice(0)) if isinstance(tally, Words) else values
+        return One(tally, kept, self.places, self.even, self.rows)
+
+
+class One(NamedTuple):
+    """What one pass has seen of a column; see `Scanned`."""
+
+    tally: Tally | Words
+    kept: Values
+    places: Places
+    even: Places
+    rows: int
+
+    def at(self, places: Places) -> Values:
+        """Returns values of kept rows by their positions in the table."""
         return self.kept.take(np.searchsorted(self.places, places))
 
 
