@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,6 +212,46 @@ def test_those_that_a_checkpoint_left_behind_catch_up(tmp_path: Path) -> None:
         fit_together(again, Silent())
     for one, other in zip(runs, again, strict=True):
         assert torch.equal(state(one.model), state(other.model))
+
+
+def test_one_that_was_at_its_end_is_not_trained_again(tmp_path: Path) -> None:
+    """A checkpoint of a run that had stalled, beside one that had not."""
+    rows, place = table(), tmp_path / "run.safetensors"
+    long = Budget(None, 1500, None)
+    first = several(rows)[1]._replace(budget=long, checkpoint=place)
+    (before,) = fit_together([first], Silent())
+    assert before.stopped == "patience"
+    again = [several(rows)[1]._replace(budget=long, resume=place), several(rows)[2]]
+    again[1] = again[1]._replace(budget=long)
+    after = fit_together(again, Silent())
+    assert after[0].step == before.step
+    assert torch.equal(state(again[0].model), state(first.model))
+    assert after[1].step[-1] > 0
+
+
+def test_an_interrupt_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that wait until others have caught up; what was best is what they have."""
+    rows, place = table(), tmp_path / "run.safetensors"
+    fit_together([several(rows)[0]._replace(checkpoint=place)], Silent())
+    counts = Loop.counts
+
+    def pressed(self: Loop, value: float, norm: float) -> bool:
+        os.kill(os.getpid(), signal.SIGINT)
+        return counts(self, value, norm)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(Loop, "counts", pressed)
+    runs = [one._replace(budget=Budget(None, 60, None)) for one in several(rows)]
+    runs[0] = runs[0]._replace(resume=place)
+    try:
+        figures = fit_together(runs, Silent())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert {history.stopped for history in figures} == {"interrupted"}
+    assert [history.step for history in figures[1:]] == [[]] * 4
+    assert not any(one.model.training for one in runs)
+    every = [p for one in runs for p in one.model.parameters() if p.numel()]
+    assert len({p.untyped_storage().data_ptr() for p in every}) == len(every)
 
 
 def _rate(recipe: Recipe, step: int, steps: int) -> float:

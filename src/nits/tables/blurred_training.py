@@ -20,6 +20,7 @@ from nits.tables.defaults import Plan
 from nits.tables.frames import Frame, Values
 from nits.tables.tasks import OUTLIERS, Task, scores_outliers
 from nits.training import ranks
+from nits.training.crew import INTERRUPTED
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows
 from nits.weights import MaskedMLP
@@ -92,7 +93,7 @@ def learned(
 
     main: The rows that the model learned from, of which a checkpoint is.
     """
-    if what is None or estimator.history_["stopped"] == teaching.INTERRUPTED:
+    if what is None or estimator.history_["stopped"] == INTERRUPTED:
         return None
     task = _task(estimator, what, plan, seed)
     kept = resume.opened(estimator, main, plan, seed)

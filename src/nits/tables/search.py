@@ -20,8 +20,9 @@ from nits.tables import orders, sharing, told
 from nits.tables.defaults import Plan
 from nits.tables.judging import Units
 from nits.tables.tasks import TRIALS, Course, Task
-from nits.tables.teaching import INTERRUPTED, taught
+from nits.tables.teaching import taught
 from nits.training import ranks
+from nits.training.crew import INTERRUPTED
 from nits.training.rows import Rows, parted
 from nits.training.streamed import Streamed
 

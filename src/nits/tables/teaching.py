@@ -16,13 +16,12 @@ from nits.tables.sharing import Team
 from nits.tables.tasks import Learned, Task
 from nits.training import ranks
 from nits.training.checkpoint import NoCheckpointError, try_out
+from nits.training.crew import INTERRUPTED
 from nits.training.likelihood import SCORED_AT_ONCE, start_from_data
 from nits.training.progress import Reporter
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Rows
 from nits.training.together import Run, fit_together
-
-INTERRUPTED = "interrupted"
 
 
 def ended(result: Learned) -> bool:

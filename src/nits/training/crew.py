@@ -8,6 +8,9 @@ from nits.training.interrupts import Interrupts
 from nits.training.loop import Loop
 from nits.training.progress import Reporter
 
+INTERRUPTED = "interrupted"
+"""How a run has ended that Ctrl-C came to."""
+
 SHOWN_SECONDS = 0.5
 """Between two reports of the progress."""
 
@@ -71,13 +74,18 @@ class Crew:
             self.advance(min(progress, 1.0))
             if now - shown > SHOWN_SECONDS:
                 with interrupts.noted():
-                    reporter.update(progress, *self.loops[0].figures(now - evaluated))
+                    reporter.update(progress, *self._figures(now - evaluated))
                 shown = now
             if save is not None and now - saved > save_every:
                 save()
                 saved = now
         if until is None:
             reporter.update(1.0, *lead.figures(1.0))
+
+    def _figures(self, seconds: float) -> tuple[float, float | None, float]:
+        """Returns the figures of the first, and the rows per second of all."""
+        train, validation, speed = self.loops[0].figures(seconds)
+        return train, validation, speed * len(self.loops)
 
     def _evaluate(self, seconds: float) -> None:
         for loop, value in zip(self.loops, self.validated(), strict=True):

@@ -10,7 +10,7 @@ from nits import kernels
 from nits.model.density import Density
 from nits.training import checkpoint as files
 from nits.training import interrupts, memory, resuming, subnormal
-from nits.training.crew import Crew
+from nits.training.crew import INTERRUPTED, Crew
 from nits.training.history import History
 from nits.training.loop import Loop
 from nits.training.progress import Bar, Reporter, Silent
@@ -129,9 +129,10 @@ def trained(
                 crew.run(reporter, waiting, kept, save_every, until)
         except KeyboardInterrupt:
             for loop in crew.loops:
-                loop.history.stopped = "interrupted"
+                loop.history.stopped = INTERRUPTED
             reporter.interrupted()
         finally:
+            crew.leave(crew.loops)
             for loop in loops:
                 loop.feed.close()
         for loop in loops:

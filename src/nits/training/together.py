@@ -10,7 +10,7 @@ from typing import NamedTuple
 from nits.model.density import Density
 from nits.training import memory, subnormal
 from nits.training import team as teams
-from nits.training.crew import Crew
+from nits.training.crew import INTERRUPTED, Crew
 from nits.training.fit import opened, trained
 from nits.training.history import History
 from nits.training.loop import Loop
@@ -68,16 +68,28 @@ class _Training(NamedTuple):
     save_every: float
 
     def run(self, loops: list[Loop]) -> None:
-        """Trains all; those that a checkpoint has left behind catch up first."""
+        """Trains all that are not at their end; those that a checkpoint has left behind first."""
+        for loop in loops:
+            if loop.history.stopped:
+                loop.finish()
+        going = [loop for loop in loops if not loop.history.stopped]
+        if going:
+            self._catch_up(going)
+        if any(loop.history.stopped == INTERRUPTED for loop in going):
+            for loop in going:
+                loop.history.stopped = loop.history.stopped or INTERRUPTED
+                loop.finish()
+        elif going := [loop for loop in going if not loop.history.stopped]:
+            self._together(going)
+
+    def _catch_up(self, loops: list[Loop]) -> None:
+        """Trains those that have taken fewer steps than others until they have taken as many."""
         furthest = max(loop.step for loop in loops)
         behind = sorted(
             (loop for loop in loops if loop.step < furthest), key=lambda loop: loop.step
         )
         for _, alike in groupby(behind, key=lambda loop: loop.step):
             self._together(list(alike), furthest)
-        going = [loop for loop in loops if not loop.history.stopped]
-        if going:
-            self._together(going)
 
     def _together(self, loops: list[Loop], until: int | None = None) -> None:
         keys = {teams.key(loop) for loop in loops}
