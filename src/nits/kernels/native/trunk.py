@@ -50,13 +50,13 @@ COMBINED: dict[int, tuple[tuple[float, ...], ...]] = {
 
 def signs(x: Tensor) -> Tensor:
     """Returns elu(x) and elu(−x) side by side, shape (…, 2F), of x, shape (…, F)."""
-    found: Tensor = _Signs.apply(x)
+    found: Tensor = _Signs.apply(x)  # type: ignore[no-untyped-call]
     return found
 
 
 def gate(x: Tensor, both: Tensor) -> Tensor:
     """Returns x + a σ(b), where both, shape (…, 2F), is a and b side by side."""
-    found: Tensor = _Gate.apply(x, both)
+    found: Tensor = _Gate.apply(x, both)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -65,7 +65,7 @@ def pointwise(x: Tensor, weight: Tensor, plus: Tensor | None = None) -> Tensor:
 
     plus: Something that it is added to, in place.
     """
-    found: Tensor = _Pointwise.apply(x, weight, plus)
+    found: Tensor = _Pointwise.apply(x, weight, plus)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -79,7 +79,7 @@ def convolution(
     down, along = (weight.new_tensor(COMBINED[weight.shape[k]]) for k in (2, 3))
     combined = torch.einsum("pi,qj,ocij->pqco", down, along, weight).flatten(0, 1)
     place = weight.shape[3], dilation
-    found: Tensor = _Convolution2d.apply(x, combined, bias, place, plus)
+    found: Tensor = _Convolution2d.apply(x, combined, bias, place, plus)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -91,7 +91,7 @@ def place(raw: Tensor, bias: Tensor, guess: Tensor | None, units: int) -> Tensor
     bias: Added to it, shape (D, P).
     guess: Shape (N, D); None if there are no units.
     """
-    found: Tensor = _Place.apply(raw, bias, guess, units)
+    found: Tensor = _Place.apply(raw, bias, guess, units)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -108,7 +108,7 @@ class _Signs(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         (both,) = ctx.saved_tensors
-        dx = both.new_empty(*both.shape[:-1], both.shape[-1] // 2)
+        dx: Tensor = both.new_empty(*both.shape[:-1], both.shape[-1] // 2)
         _call("signs_backward", both, _pixels(dx), both, grads[0].contiguous(), dx)
         return dx
 
