@@ -1,6 +1,7 @@
 """Image networks by our own kernels: layers and their gradients against plain operations."""
 
 import itertools
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -153,3 +154,17 @@ def test_kernels_are_left_out_where_they_cannot_serve() -> None:
             assert not kernels.trunk(x)
         with kernels.using(native=False):
             assert not kernels.trunk(x)
+
+
+def test_kernels_refuse_what_does_not_fit() -> None:
+    """They read memory by sizes and types, so these are checked before."""
+    x, weight = torch.zeros(1, 2, 2, 4), torch.zeros(3, 5)
+    message = "features and weights must fit, but have shapes (1, 2, 2, 4) and (3, 5)."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        trunk.pointwise(x, weight)
+    with pytest.raises(ValueError, match="features and weights must fit"):
+        trunk.convolution(x, torch.zeros(3, 5, 2, 2), torch.zeros(3), 1)
+    with pytest.raises(ValueError, match="features and weights must fit"):
+        trunk.gate(x, x)
+    with pytest.raises(TypeError, match="all numbers of a network must be"):
+        trunk.pointwise(x, torch.zeros(3, 4, dtype=torch.float64))
