@@ -144,16 +144,29 @@ def test_threads_share_the_work() -> None:
 
 
 def test_kernels_are_left_out_where_they_cannot_serve() -> None:
-    """Second derivatives, autocast and torch.compile take plain operations."""
+    """Scores, second derivatives, autocast and other numbers take plain operations."""
     x = torch.zeros(1, 1, 1, 4)
-    assert not kernels.trunk(x)  # gradients are on, and nobody trains
-    with torch.no_grad():
+    assert not kernels.trunk(x)  # nobody trains
+    with kernels.using(training=True):
         assert kernels.trunk(x)
         assert not kernels.trunk(x.half())
+        with torch.no_grad():
+            assert not kernels.trunk(x)
         with torch.autocast("cpu", torch.bfloat16):
             assert not kernels.trunk(x)
         with kernels.using(native=False):
             assert not kernels.trunk(x)
+
+
+def test_scores_while_training_do_not_hear_later_pixels() -> None:
+    """The law of causality to the last bit, with the policy of a training run."""
+    model = MODELS["channels"]()
+    x = torch.randint(256, (4, 105), generator=seeded(0)).float()
+    later = x.clone()
+    later[:, 60:] = 255 - later[:, 60:]
+    with torch.no_grad(), kernels.using(training=True):
+        a, b = model.log_prob_per_column(x), model.log_prob_per_column(later)
+    assert torch.equal(a[:, :60], b[:, :60])
 
 
 def test_kernels_refuse_what_does_not_fit() -> None:
