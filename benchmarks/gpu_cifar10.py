@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -61,7 +62,7 @@ def built(size: str, seed: int | None = None) -> NITS:
     return NITS.conv(SHAPE, pixel, size=SIZES[size], generator=seed)
 
 
-def cost(args: argparse.Namespace) -> dict[str, object]:
+def cost(args: argparse.Namespace) -> dict[str, Any]:
     """Returns the operations of the network, counted on tensors without numbers, and GPU hours.
 
     A gradient costs twice what the value does, and computing features again once more.
@@ -96,7 +97,9 @@ def loader(images: Tensor, batch: int, seed: int) -> DataLoader[tuple[Tensor, ..
     """Returns batches of a rank's images in random order, in pinned memory if there is a GPU."""
     several = dist.is_initialized()
     rows = TensorDataset(to_rows(images, dtype=torch.uint8))
-    sampler = DistributedSampler(rows, seed=seed) if several else None
+    sampler: DistributedSampler[tuple[Tensor, ...]] | None = None
+    if several:
+        sampler = DistributedSampler(rows, seed=seed)
     return DataLoader(
         rows,
         batch,
@@ -155,7 +158,7 @@ class Run:
         """Returns the exact bits per dimension of images under the averaged weights, in float32."""
         model = self.average.module.eval()
         parts = [model(x.to(self.device).float()) for x in to_rows(images).split(batch)]
-        return -float(torch.cat(parts).double().mean()) / (model.columns * math.log(2))
+        return -float(torch.cat(parts).double().mean()) / (self.model.columns * math.log(2))
 
     def save(self, place: Path) -> None:
         """Writes all that is needed to go on."""
@@ -172,7 +175,7 @@ class Run:
             getattr(self, name).load_state_dict(part)
 
 
-def trained(args: argparse.Namespace, train: Tensor, test: Tensor) -> dict[str, object]:
+def trained(args: argparse.Namespace, train: Tensor, test: Tensor) -> dict[str, Any]:
     """Trains and scores; images are uint8, shape (N, C, H, W)."""
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))

@@ -234,6 +234,10 @@ def kernels_of(model: Density) -> set[str]:
     }
 
 
+LAYERS = {"convolution", "gate", "lanes", "place", "pointwise", "signs"}
+"""What the networks of images are trained by."""
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("n", [2, 20])
 def test_models_train_by_the_kernels(name: str, n: int, ran: list[str]) -> None:
@@ -242,7 +246,8 @@ def test_models_train_by_the_kernels(name: str, n: int, ran: list[str]) -> None:
     ran.clear()
     with kernels.using(training=True):
         assert model.log_prob(x, context).requires_grad
-        assert set(ran) == kernels_of(model)
+        assert set(ran) - LAYERS == kernels_of(model)
+        assert (set(ran) >= LAYERS) == (name.startswith("conv") or name == "dequantized")
         assert_same(model, n, {"native"} if kernels_of(model) else {"plain"})
 
 

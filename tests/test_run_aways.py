@@ -11,11 +11,17 @@ from nits.heads import Continuous, Quantized
 from nits.images.rows import to_images, to_rows
 from nits.pnn.plain import log_weights
 from nits.weights import CausalConv, ConvSize
+from nits.weights.causal_theta import PixelTheta
 from registry import seeded
 
 SIDE, LEVELS = 24, 256
 TINY = ConvSize(filters=4, blocks=1)
 ANYWHERE = torch.tensor([-math.inf, math.inf])
+
+
+def last_stage(model: NITS) -> PixelTheta:
+    assert isinstance(model.weights, CausalConv)
+    return model.weights.theta
 
 
 def extrapolating(reach: Tensor) -> NITS:
@@ -25,7 +31,7 @@ def extrapolating(reach: Tensor) -> NITS:
     cases have a broad unit, as wide as 0.3 of the range.
     """
     model = NITS.conv((1, SIDE, SIDE), Quantized(0.0, 1.0, LEVELS, (2,)), size=TINY, generator=0)
-    last = model.weights.theta
+    last = last_stage(model)
     steep = -torch.log(torch.tensor([0.01, 0.3]))  # log W
     slopes = -steep / torch.sqrt(1 - (steep / 20) ** 2)  # whose log_weights these are
     torch.testing.assert_close(log_weights(slopes), steep)
@@ -65,7 +71,7 @@ def test_mass_stays_with_the_narrow_unit() -> None:
     shares = {}
     for name, reach in (("anywhere", ANYWHERE), ("kept", torch.tensor([0.0, 1.0]))):
         model = extrapolating(reach)
-        model.weights.theta.guess[0, -1] = -0.8  # far below the range
+        last_stage(model).guess[0, -1] = -0.8  # far below the range
         with torch.no_grad():
             rows = to_rows(torch.zeros(2, 1, SIDE, SIDE))
             rows[:, -1] = torch.tensor([3.0, 0.0])
@@ -113,7 +119,7 @@ def test_samples_look_like_what_the_model_follows(name: str) -> None:
     model = NITS.conv(shape, head, size=TINY, generator=0)
     recipe = Recipe(batch_size=50, learning_rate=5e-3, average=0.9)
     fit(model, to_rows(images), max_steps=150, recipe=recipe, progress=False)
-    low, high = model.weights.theta.reach.tolist()
+    low, high = last_stage(model).reach.tolist()
     assert low < high < math.inf
     drawn = to_images(model.sample(1000, generator=0), shape)
     margin = 0.25 * float(images.max() - images.min())
@@ -130,5 +136,4 @@ def test_models_from_before_have_no_reach() -> None:
     model = extrapolating(torch.tensor([0.0, 1.0]))
     state = {k: v for k, v in model.state_dict().items() if not k.endswith("reach")}
     model.load_state_dict(state)
-    assert isinstance(model.weights, CausalConv)
-    assert torch.equal(model.weights.theta.reach, ANYWHERE)
+    assert torch.equal(last_stage(model).reach, ANYWHERE)

@@ -1,6 +1,8 @@
 """Image networks by our own kernels: layers and their gradients against plain operations."""
 
 import itertools
+import re
+from collections.abc import Iterable
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ from torch.nn import functional
 from nits import NITS, kernels
 from nits.heads import Continuous, Quantized
 from nits.kernels.native import library, trunk
-from nits.weights import ConvSize
+from nits.weights import CausalConv, ConvSize
 from nits.weights.causal_layers import Across, Down
 from registry import seeded
 
@@ -28,14 +30,14 @@ def normal(*shape: int, dtype: torch.dtype, seed: int = 0) -> Tensor:
 def assert_same(found: Tensor, expected: Tensor, inputs: list[Tensor]) -> None:
     """The values and all gradients, relative to the largest."""
     weight = torch.randn(expected.shape, generator=seeded(9), dtype=torch.float64).to(expected)
-    pairs = zip(
+    pairs: Iterable[tuple[Tensor | None, Tensor | None]] = zip(
         [found, *torch.autograd.grad(found, inputs, weight, allow_unused=True)],
         [expected, *torch.autograd.grad(expected, inputs, weight, allow_unused=True)],
         strict=True,
     )
     for mine, theirs in pairs:
-        if theirs is None:  # as of the first stream if there are no blocks
-            assert mine is None or not mine.any()
+        if mine is None or theirs is None:  # as of the first stream if there are no blocks
+            assert mine is theirs or (mine is not None and not mine.any())
             continue
         error = (mine - theirs).detach().abs().max()
         assert float(error) <= CLOSE[mine.dtype] * float(theirs.detach().abs().max())
@@ -107,9 +109,10 @@ MODELS = {
 @pytest.mark.parametrize(("name", "dtype"), list(itertools.product(MODELS, CLOSE)))
 def test_the_whole_network(name: str, dtype: torch.dtype) -> None:
     weights = MODELS[name]().weights.to(dtype)
+    assert isinstance(weights, CausalConv)
     with torch.no_grad():
         for k, parameter in enumerate(weights.parameters()):
-            parameter += 0.1 * torch.randn(parameter.shape, generator=seeded(k)).to(dtype)
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=seeded(k)).to(dtype))
         weights.theta.guess.copy_(torch.randn(weights.theta.guess.shape, generator=seeded(1)) * 0.1)
     features = normal(sum(weights.inputs), 4, dtype=dtype)
     context = normal(weights.context, 4, dtype=dtype) if weights.context else None
@@ -141,13 +144,40 @@ def test_threads_share_the_work() -> None:
 
 
 def test_kernels_are_left_out_where_they_cannot_serve() -> None:
-    """Second derivatives, autocast and torch.compile take plain operations."""
+    """Scores, second derivatives, autocast and other numbers take plain operations."""
     x = torch.zeros(1, 1, 1, 4)
-    assert not kernels.trunk(x)  # gradients are on, and nobody trains
-    with torch.no_grad():
+    assert not kernels.trunk(x)  # nobody trains
+    with kernels.using(training=True):
         assert kernels.trunk(x)
         assert not kernels.trunk(x.half())
+        with torch.no_grad():
+            assert not kernels.trunk(x)
         with torch.autocast("cpu", torch.bfloat16):
             assert not kernels.trunk(x)
         with kernels.using(native=False):
             assert not kernels.trunk(x)
+
+
+def test_scores_while_training_do_not_hear_later_pixels() -> None:
+    """The law of causality to the last bit, with the policy of a training run."""
+    model = MODELS["channels"]()
+    x = torch.randint(256, (4, 105), generator=seeded(0)).float()
+    later = x.clone()
+    later[:, 60:] = 255 - later[:, 60:]
+    with torch.no_grad(), kernels.using(training=True):
+        a, b = model.log_prob_per_column(x), model.log_prob_per_column(later)
+    assert torch.equal(a[:, :60], b[:, :60])
+
+
+def test_kernels_refuse_what_does_not_fit() -> None:
+    """They read memory by sizes and types, so these are checked before."""
+    x, weight = torch.zeros(1, 2, 2, 4), torch.zeros(3, 5)
+    message = "features and weights must fit, but have shapes (1, 2, 2, 4) and (3, 5)."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        trunk.pointwise(x, weight)
+    with pytest.raises(ValueError, match="features and weights must fit"):
+        trunk.convolution(x, torch.zeros(3, 5, 2, 2), torch.zeros(3), 1)
+    with pytest.raises(ValueError, match="features and weights must fit"):
+        trunk.gate(x, x)
+    with pytest.raises(TypeError, match="all numbers of a network must be"):
+        trunk.pointwise(x, torch.zeros(3, 4, dtype=torch.float64))

@@ -66,7 +66,8 @@ class Classifying(ABC):
     def predict(self, images: Any, prior: Any = None) -> NDArray[Any]:
         """Returns the most probable label of each image, shape (N,)."""
         chosen = self.predict_log_proba(images, prior).argmax(1)
-        return np.asarray(self.classes_)[chosen]
+        told: NDArray[Any] = np.asarray(self.classes_)[chosen]
+        return told
 
     def calibration(
         self, images: Any, labels: Any, prior: Any = None, *, bins: int = 10

@@ -38,8 +38,13 @@ PIXELS_PER_STEP = 8192
 RATE_TIMES_FILTERS = 0.16
 
 
-class NITSImages(  # type: ignore[misc]
-    Shown, Completing, Drawing, Classifying, DensityMixin, BaseEstimator
+class NITSImages(
+    Shown,
+    Completing,
+    Drawing,
+    Classifying,
+    DensityMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
 ):
     """The exact probability of 8-bit images, grey or RGB, all of one size, pixel by pixel.
 

@@ -155,11 +155,16 @@ def full_precision(device: torch.device) -> AbstractContextManager[object]:
 
 
 def trunk(x: Tensor) -> bool:
-    """Returns whether our own kernels evaluate the layers of an image network with input x."""
-    if torch.compiler.is_compiling() or not native.usable(x):
+    """Returns whether our own kernels evaluate the layers of an image network with input x.
+
+    They do for gradients alone. In their convolutions later pixels cancel but for rounding; in a
+    score, what comes later must change nothing, to the last bit.
+    """
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled() or not native.usable(x):
         return False
     policy = current()
-    if not policy.applies or not policy.native or torch.is_autocast_enabled(x.device.type):
+    lowered = torch.is_autocast_enabled(x.device.type)
+    if lowered or not (policy.training and policy.native):
         return False
     policy.ran.add(NATIVE)
     return True

@@ -12,6 +12,9 @@
 // (g₀ ± g₁ + g₂)/2 in the middle. In two directions, 16 products are six outputs of 2 × 3 taps, or nine
 // of 2 × 2: a tile, whose outputs are `dilation` apart. The products of all tiles with one combination
 // of taps are a product of matrices. Gradients are the transposes of these maps.
+//
+// The first output of a tile has later inputs in it, which cancel but for rounding: good for training,
+// not for scores.
 
 #pragma once
 

@@ -50,13 +50,14 @@ COMBINED: dict[int, tuple[tuple[float, ...], ...]] = {
 
 def signs(x: Tensor) -> Tensor:
     """Returns elu(x) and elu(−x) side by side, shape (…, 2F), of x, shape (…, F)."""
-    found: Tensor = _Signs.apply(x)
+    found: Tensor = _Signs.apply(x)  # type: ignore[no-untyped-call]
     return found
 
 
 def gate(x: Tensor, both: Tensor) -> Tensor:
     """Returns x + a σ(b), where both, shape (…, 2F), is a and b side by side."""
-    found: Tensor = _Gate.apply(x, both)
+    _refuse((*x.shape[:-1], 2 * x.shape[-1]) != both.shape, x, both)
+    found: Tensor = _Gate.apply(x, both)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -65,7 +66,8 @@ def pointwise(x: Tensor, weight: Tensor, plus: Tensor | None = None) -> Tensor:
 
     plus: Something that it is added to, in place.
     """
-    found: Tensor = _Pointwise.apply(x, weight, plus)
+    _refuse(x.shape[-1] != weight.shape[1], x, weight)
+    found: Tensor = _Pointwise.apply(x, weight, plus)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -76,10 +78,11 @@ def convolution(
 
     weight: As that of `torch.nn.functional.conv2d`, shape (outputs, inputs, 2, 3) or (…, 2, 2).
     """
+    _refuse(x.dim() != 4 or x.shape[-1] != weight.shape[1], x, weight)
     down, along = (weight.new_tensor(COMBINED[weight.shape[k]]) for k in (2, 3))
     combined = torch.einsum("pi,qj,ocij->pqco", down, along, weight).flatten(0, 1)
     place = weight.shape[3], dilation
-    found: Tensor = _Convolution2d.apply(x, combined, bias, place, plus)
+    found: Tensor = _Convolution2d.apply(x, combined, bias, place, plus)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -91,8 +94,16 @@ def place(raw: Tensor, bias: Tensor, guess: Tensor | None, units: int) -> Tensor
     bias: Added to it, shape (D, P).
     guess: Shape (N, D); None if there are no units.
     """
-    found: Tensor = _Place.apply(raw, bias, guess, units)
+    found: Tensor = _Place.apply(raw, bias, guess, units)  # type: ignore[no-untyped-call]
     return found
+
+
+def _refuse(wrong: bool, x: Tensor, other: Tensor) -> None:
+    if wrong:
+        raise ValueError(
+            f"features and weights must fit, but have shapes {tuple(x.shape)} and "
+            f"{tuple(other.shape)}."
+        )
 
 
 class _Signs(torch.autograd.Function):
@@ -108,7 +119,7 @@ class _Signs(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         (both,) = ctx.saved_tensors
-        dx = both.new_empty(*both.shape[:-1], both.shape[-1] // 2)
+        dx: Tensor = both.new_empty(*both.shape[:-1], both.shape[-1] // 2)
         _call("signs_backward", both, _pixels(dx), both, grads[0].contiguous(), dx)
         return dx
 
@@ -232,6 +243,12 @@ def _pixels(x: Tensor) -> _Pixels:
 
 def _call(name: str, like: Tensor, size: Any, *arguments: Any) -> None:
     """Calls a kernel for numbers of one type, with arrays of the sizes that it expects."""
+    for each in arguments:
+        if isinstance(each, Tensor) and (each.dtype != like.dtype or each.device != like.device):
+            raise TypeError(
+                f"all numbers of a network must be {like.dtype} on {like.device}, but some are "
+                f"{each.dtype} on {each.device}; move the model or the images."
+            )
     pointers = [
         ctypes.c_void_p(each.data_ptr()) if isinstance(each, Tensor) else each for each in arguments
     ]
