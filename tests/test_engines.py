@@ -495,7 +495,7 @@ def test_the_folder_of_a_killed_run_is_removed_and_no_other(
 def test_a_folder_that_is_taken_for_left_before_it_is_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = []
+    made: list[str] = []
     mkdtemp = tempfile.mkdtemp
 
     def taken(*parts: Any) -> str:

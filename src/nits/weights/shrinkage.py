@@ -108,11 +108,7 @@ class Folds(NamedTuple):
         sparse = constant.new_full((SIZES[-1], len(constant)), torch.inf)
         which = torch.arange(len(constant), device=constant.device)
         for size in SIZES:
-            later = self.later[:, which]
-            found = [
-                _sparse_errors(*(sums.only(which) for sums in self._split(k)), later, size)
-                for k in every
-            ]
+            found = [_sparse_errors(*self._split(k), self.later, which, size) for k in every]
             sparse[:size, which] = torch.stack(found).sum(0)
             which = which[sparse[:size, which].argmin(0) >= size // 2]
         return constant, sparse, ridge
@@ -171,10 +167,11 @@ def _ridge_errors(train: Sums, held: Sums, later: Tensor) -> Tensor:
     return errors.nan_to_num(torch.inf)
 
 
-def _sparse_errors(train: Sums, held: Sums, later: Tensor, size: int) -> Tensor:
-    """Returns the held-out errors of lines of 1 … size features, shape (size, D)."""
+def _sparse_errors(train: Sums, held: Sums, later: Tensor, some: Tensor, size: int) -> Tensor:
+    """Returns the held-out errors of lines of 1 … size features, shape (size, some targets)."""
+    train, held = train.only(some), held.only(some)
     errors = torch.full_like(train.square.expand(size, -1), torch.inf)
-    for which, chosen, lines in _grown(train, later, size):
+    for which, chosen, lines in _grown(train, later[:, some], size):
         gram = held.gram[chosen.unsqueeze(2), chosen.unsqueeze(1)]  # (targets, size, size)
         cross = held.cross[:, which].t().gather(1, chosen).unsqueeze(2)
         found = held.square[which].unsqueeze(1) + (lines * (gram @ lines - 2 * cross)).sum(1)
