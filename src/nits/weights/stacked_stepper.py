@@ -34,9 +34,8 @@ def shape(weights: WeightModel) -> tuple[object, ...] | None:
     net = network(weights)
     if net is None:
         return None
-    sizes = net.sizes()
     read = (tuple(weights.straight), tuple(weights.heard)) if isinstance(weights, Guided) else ()
-    sizes = (net.inputs, net.outputs, net.context, sizes["hidden"], sizes["blocks"])
+    sizes = (net.inputs, net.outputs, net.context, len(net.ranks), len(net.inner))
     return (*sizes, net.activation, isinstance(weights, Guided), read)
 
 
@@ -61,7 +60,7 @@ class Places:
             whole = rows.new_zeros(*rows.shape[:-1], self.count * self.most)
             whole[..., self.place] = rows
             rows = whole
-        return rows.unflatten(-1, (self.count, self.most))
+        return rows.reshape(*rows.shape[:-1], self.count, self.most)
 
     def gathered(self, layers: Tensor) -> Tensor:
         """Returns what the layers, shape (K, P, m), have for each row, shape (P, N)."""
