@@ -40,8 +40,9 @@ def miniboone() -> Loaded:
     """Returns the split, whose train rows are the weighted part that could be had."""
     train, weight, validation, test = suite_published.loaded("miniboone")
     columns = tuple(str(k) for k in range(train.shape[1]))
-    parts = (np.asarray(part, np.float32) for part in (train, validation, test))
-    return Split("miniboone", *parts, columns), weight, np.zeros(len(columns))
+    rows = [np.asarray(part, np.float32) for part in (train, validation, test)]
+    split = Split("miniboone", rows[0], rows[1], rows[2], columns)
+    return split, weight, np.zeros(len(columns))
 
 
 LOADED: dict[str, Callable[[], Loaded]] = {"power": power, "miniboone": miniboone}

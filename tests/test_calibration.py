@@ -14,7 +14,8 @@ import torch
 import nits
 from mixed_table import mixed
 from nits import Calibrated
-from nits.model.calibrated import BUMPS, Curve
+from nits.model.calibrated import BUMPS
+from nits.model.curve import Curve
 from nits.tables import calibration, told
 from nits.tables.stacking import Numbers
 from test_members import WEIGHTS, Trained, fit, scored

@@ -502,7 +502,7 @@ def test_a_folder_that_is_taken_for_left_before_it_is_locked_is_made_again(
         made.append(mkdtemp(*parts))
         if len(made) == 1:
             Path(made[0]).rmdir()
-        return made[-1]
+        return str(made[-1])
 
     monkeypatch.setattr(tempfile, "mkdtemp", taken)
     with shared.folder("x-", ".part", tmp_path) as place:

@@ -9,7 +9,7 @@ import pytest
 
 from mixed_table import mixed, small
 from nits import NITSDensity
-from nits.tables.questions import likelihood
+from nits.tables.questions import cloud, likelihood
 from questions import random_model
 
 
@@ -132,7 +132,7 @@ def test_values_that_were_never_seen_are_told_of(model: NITSDensity, rows: Any) 
 def test_exact_rows_are_asked_together(model: NITSDensity, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is drawn where all columns are scored, so there is room for many rows at once."""
     table, asked = mixed(300, seed=4), []
-    plain = likelihood.walked
+    plain = cloud.walked
 
     def counting(density: Any, query: Any, *rest: Any, **more: Any) -> Any:
         asked.append(query.rows)

@@ -14,7 +14,7 @@ from mixed_table import mixed, small
 from nits import NITSDensity
 from nits.model.density import Density
 from nits.model.steps import Steps
-from nits.tables.questions import behind, cloud
+from nits.tables.questions import cloud, likelihood
 from nits.tables.questions.particles import effective, systematic
 from nits.tables.questions.results import Estimate
 from questions import holds, misses, mixture, question, random_model, shaken
@@ -209,13 +209,13 @@ def test_probabilities_of_categories(model: NITSDensity, drawn: Any) -> None:
 def test_the_entropy_of_repeated_values_scores_each_once(
     model: NITSDensity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scored, plain = [], behind.likelihood.log_prob
+    scored, plain = [], likelihood.log_prob
 
     def counting(answer: Any, X: Any, columns: Any) -> Any:
         scored.append(len(X))
         return plain(answer, X, columns)
 
-    monkeypatch.setattr(behind.likelihood, "log_prob", counting)
+    monkeypatch.setattr(likelihood, "log_prob", counting)
     told = model.given("price > 2.5 and price < 3.5")  # 2.6 … 3.4
     found = told.entropy("price")
     assert scored == [9]

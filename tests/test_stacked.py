@@ -51,8 +51,9 @@ def test_each_row_has_the_steps_of_its_network(guess: bool, context: int) -> Non
             for steps in (together.log_prob, together.cdf):
                 each = [getattr(one, steps.__name__)(drawn) for one in alone]
                 wanted = torch.stack(each)[member, torch.arange(len(member))]
-                close = {"rtol": 1e-5, "atol": 1e-5, "equal_nan": True}
-                torch.testing.assert_close(steps(drawn), wanted, **close)
+                torch.testing.assert_close(
+                    steps(drawn), wanted, rtol=1e-5, atol=1e-5, equal_nan=True
+                )
             for one in (together, *alone):
                 one.feed(drawn)
 

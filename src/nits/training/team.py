@@ -61,7 +61,7 @@ class Team(Crew):
 
     def _join(self) -> None:
         """Puts rows, weights, averages and moments of those that go on side by side."""
-        lead, count = self.loops[0], len(self.loops)
+        lead = self.loops[0]
         self.every_line = torch.cat(self.lines)
         self.starts = [0, *accumulate(len(own) for own in self.lines)]
         self.flat = Flat(self.loops)
@@ -75,7 +75,7 @@ class Team(Crew):
         densities = [cast(NITS, loop.model) for loop in self.loops]
         self.model = SideBySide(densities, self.flat.learned())
         self.model.net.train()
-        self.model.net.generator = self.generators[:count]
+        self.model.net.generators = self.generators
         self.average = SideBySide(densities, self.flat.averaged())
         self.average.net.eval()
 

@@ -39,7 +39,10 @@ class MaskedMLP(WeightModel):
     codes: Numbers of each column from which its weights θ_i are linear, so that the last matrix is
         small for tables with many columns; by default θ_i is linear in the hidden units.
     generator: What initial weights are drawn from, or its seed; by default torch's global one.
+    generators: What dropout draws from where the parameters are those of several networks.
     """
+
+    generators: Sequence[torch.Generator] | None = None
 
     def __init__(  # noqa: PLR0913 - what the network has
         self,
@@ -76,7 +79,10 @@ class MaskedMLP(WeightModel):
         self.last = last_layer(self.outputs, ranks, codes, source)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
-        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N)."""
+        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N).
+
+        All may have a first dimension more, if the parameters have: that of several networks.
+        """
         theta: Tensor = self.last(self._active(features, context))
         return theta
 
@@ -96,12 +102,12 @@ class MaskedMLP(WeightModel):
 
     def _active(self, features: Tensor, context: Tensor | None) -> Tensor:
         """Returns a(h) after the residual blocks, which the last layer reads."""
-        act = self.activation
+        act, source = self.activation, self.generators or self.generator
         h = self.first(features)
         if context is not None:
             h = h + self.context_weight @ context
         for W1, W2 in zip(self.inner[::2], self.inner[1::2], strict=True):
-            kept = dropout(act(W1(act(h))), self.dropout, self.training, self.generator, self.part)
+            kept = dropout(act(W1(act(h))), self.dropout, self.training, source, self.part)
             h = W2(kept).add_(h)
         return act(h)
 

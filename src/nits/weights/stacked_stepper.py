@@ -35,13 +35,12 @@ def shape(weights: WeightModel) -> tuple[object, ...] | None:
     net = network(weights)
     if net is None:
         return None
-    about = net.sizes()
     read: tuple[tuple[int, ...], ...] = ()
     if isinstance(weights, Guided | Heard):
         read = (tuple(weights.heard),)
     if isinstance(weights, Guided):
         read += (tuple(weights.straight),)
-    sizes = (net.inputs, net.outputs, net.context, about["hidden"], about["blocks"])
+    sizes = (net.inputs, net.outputs, net.context, len(net.ranks), len(net.inner))
     return (*sizes, net.activation, isinstance(weights, Guided), read)
 
 
@@ -66,7 +65,7 @@ class Places:
             whole = rows.new_zeros(*rows.shape[:-1], self.count * self.most)
             whole[..., self.place] = rows
             rows = whole
-        return rows.unflatten(-1, (self.count, self.most))
+        return rows.reshape(*rows.shape[:-1], self.count, self.most)
 
     def gathered(self, layers: Tensor) -> Tensor:
         """Returns what the layers, shape (K, P, m), have for each row, shape (P, N)."""

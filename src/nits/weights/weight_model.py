@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from nits.heads.head import Head
-from nits.pnn.random import Generators
 
 Read = Callable[[Tensor], Tensor]
 
@@ -37,7 +36,7 @@ class WeightModel(nn.Module, ABC):
     """
 
     sampled_at_once = 8192
-    generator: Generators = None
+    generator: torch.Generator | None = None
     part: tuple[int, int] | None = None
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int], context: int = 0) -> None:
