@@ -182,7 +182,7 @@ def _work(
     k: int,
     settings: pool.Settings,
     parent: int,
-) -> Result | None:
+) -> Result | Later | None:
     """Runs task k in a process of the pool; returns None if all shall stop.
 
     parent: The process that wants the result, which may be gone before this one begins.

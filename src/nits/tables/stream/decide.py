@@ -164,7 +164,7 @@ def _kept(one: One, tally: Tally) -> NDArray[Any]:
 
 def column(wanted: Wanted) -> Column:
     """Returns what a column is."""
-    one, said = wanted.one, wanted[1:]
+    one, said = wanted.one, (wanted.kind, wanted.support, wanted.pool_below)
     tally, facts = one.tally, _facts(one.tally)
     if isinstance(tally, Words):
         if not tally.whole:
