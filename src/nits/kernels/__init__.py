@@ -39,7 +39,7 @@ VARIABLE = "NITS_KERNELS"
 NATIVE, COMPILED, PLAIN = "native", "compiled", "plain"
 
 LARGEST = 16.0
-"""The largest feature of images that our own kernels read, whose rounding errors neighbours hear."""
+"""The largest feature of images that our own kernels read: neighbours hear its rounding errors."""
 
 PNNS_AT_ONCE = 8192
 """PNNs that plain operations evaluate at once: enough to be fast, few enough for the cache."""
