@@ -150,6 +150,8 @@ def test_kernels_are_left_out_where_they_cannot_serve() -> None:
     with kernels.using(training=True):
         assert kernels.trunk(x)
         assert not kernels.trunk(x.half())
+        assert not kernels.trunk(x + 17)
+        assert not kernels.trunk(x + torch.nan)
         with torch.no_grad():
             assert not kernels.trunk(x)
         with torch.autocast("cpu", torch.bfloat16):

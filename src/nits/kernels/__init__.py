@@ -38,6 +38,9 @@ VARIABLE = "NITS_KERNELS"
 
 NATIVE, COMPILED, PLAIN = "native", "compiled", "plain"
 
+LARGEST = 16.0
+"""The largest feature of images that our own kernels read: neighbours hear its rounding errors."""
+
 PNNS_AT_ONCE = 8192
 """PNNs that plain operations evaluate at once: enough to be fast, few enough for the cache."""
 
@@ -157,14 +160,16 @@ def full_precision(device: torch.device) -> AbstractContextManager[object]:
 def trunk(x: Tensor) -> bool:
     """Returns whether our own kernels evaluate the layers of an image network with input x.
 
-    They do for gradients alone. In their convolutions later pixels cancel but for rounding; in a
-    score, what comes later must change nothing, to the last bit.
+    They do for gradients alone, and if no number is large. In their convolutions later pixels
+    cancel but for rounding; in a score, what comes later must change nothing, to the last bit.
     """
     if torch.compiler.is_compiling() or not torch.is_grad_enabled() or not native.usable(x):
         return False
     policy = current()
     lowered = torch.is_autocast_enabled(x.device.type)
     if lowered or not (policy.training and policy.native):
+        return False
+    if not bool(x.detach().abs().amax() <= LARGEST):  # nor if one is NaN
         return False
     policy.ran.add(NATIVE)
     return True

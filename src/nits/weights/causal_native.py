@@ -27,7 +27,7 @@ def theta(model: CausalConv, x: Tensor, context: Tensor | None) -> Tensor:
         if c:
             before: Any = last.before[c - 1]
             h = h + x[..., : c * model.inputs[0]] @ before.weight.t()
-        seen = near[..., : direct.shape[1]] @ direct.t()
+        seen = trunk.pointwise(near[..., : direct.shape[1]], direct)
         parts.append(trunk.pointwise(trunk.signs(h), last.weight[c], seen))
     raw = _columns(model, torch.stack(parts, 3))  # (N, D, P)
     guess = _columns(model, last.guesses(near)) if last.units else None

@@ -80,7 +80,7 @@ def convolution(
     """
     _refuse(x.dim() != 4 or x.shape[-1] != weight.shape[1], x, weight)
     down, along = (weight.new_tensor(COMBINED[weight.shape[k]]) for k in (2, 3))
-    combined = torch.einsum("pi,qj,ocij->pqco", down, along, weight).flatten(0, 1)
+    combined = torch.einsum("pk,ock->pco", torch.kron(down, along), weight.flatten(2))
     place = weight.shape[3], dilation
     found: Tensor = _Convolution2d.apply(x, combined, bias, place, plus)  # type: ignore[no-untyped-call]
     return found
