@@ -182,7 +182,7 @@ def _work(
     k: int,
     settings: pool.Settings,
     parent: int,
-) -> Result | Later | None:
+) -> Result | None:
     """Runs task k in a process of the pool; returns None if all shall stop.
 
     parent: The process that wants the result, which may be gone before this one begins.
