@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import suite_published
 from answers_networks import SETTINGS, figures, network, recipe
 from joint_start import from_joint
 from models.fitted import Values
@@ -38,6 +37,8 @@ def power() -> Loaded:
 
 def miniboone() -> Loaded:
     """Returns the split, whose train rows are the weighted part that could be had."""
+    import suite_published  # which needs scikit-learn, and tables of results do without
+
     train, weight, validation, test = suite_published.loaded("miniboone")
     columns = tuple(str(k) for k in range(train.shape[1]))
     rows = [np.asarray(part, np.float32) for part in (train, validation, test)]

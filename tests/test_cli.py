@@ -604,9 +604,9 @@ def test_ctrl_c_leaves_nothing_behind(
 def test_ctrl_c_during_training_keeps_what_was_learned(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nits.training.loop import Loop
+    from nits.training.team import Team
 
-    advance, calls = Loop.advance, []
+    advance, calls = Team.advance, []
 
     def stopped(self: Any, progress: float) -> None:
         calls.append(progress)
@@ -614,7 +614,7 @@ def test_ctrl_c_during_training_keeps_what_was_learned(
             raise KeyboardInterrupt
         advance(self, progress)
 
-    monkeypatch.setattr(Loop, "advance", stopped)
+    monkeypatch.setattr(Team, "advance", stopped)
     assert (
         run("fit", folder / "table.csv", "-o", tmp_path / "m.nits", "--max-steps", 50, "--quiet")
         == 0

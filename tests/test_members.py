@@ -18,6 +18,7 @@ from nits.tables import (
     calibration,
     members,
     networks,
+    preparing,
     sharing,
     stacking,
     tasks,
@@ -462,7 +463,7 @@ def test_networks_of_one_style_learn_side_by_side(monkeypatch: pytest.MonkeyPatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr(members, "_run", run)
-    monkeypatch.setattr(nits.NITSDensity, "_plan", lambda *_: one)
+    monkeypatch.setattr(preparing, "plan", lambda *_: one)
     with pytest.raises(KeyboardInterrupt):
         nits.NITSDensity(members=3).fit(np.random.default_rng(0).normal(size=(300, 2)))
     assert rounds == [[0, 1, 2]]

@@ -63,7 +63,7 @@ def test_the_tracer_sees_what_a_step_cannot_do_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = step_of_a_table(tmp_path, monkeypatch)
-    assert {"training/team.py", "model/stacked.py", "weights/masked_mlp.py"} <= set(files)
+    assert {"training/team.py", "model/side_by_side.py", "weights/masked_mlp.py"} <= set(files)
     assert "tables/files.py" not in files
 
 

@@ -101,7 +101,7 @@ def test_orders_are_tried_by_default_unless_networks_or_steps_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     short = plan(300, 2)._replace(steps=30)
-    monkeypatch.setattr(nits.NITSDensity, "_plan", lambda *_: short)
+    monkeypatch.setattr(preparing, "plan", lambda *_: short)
     options: dict[str, Any] = {"hidden": 16, "random_state": 0, "outliers": False}
     model = nits.NITSDensity(**options).fit(labelled())
     assert model.order_ == [1, 0]

@@ -44,7 +44,9 @@ class Curve(NamedTuple):
         """Returns v with B(v) close to a target, from the nearest points of a grid on."""
         grid = torch.linspace(0, 1, CELLS + 1, dtype=target.dtype, device=target.device)
         heights = self._at(grid)
-        cell = (torch.searchsorted(heights, target, right=True) - 1).clamp(0, CELLS - 1)
+        cell = (torch.searchsorted(heights, target.contiguous(), right=True) - 1).clamp(
+            0, CELLS - 1
+        )
         low, high = grid[cell], grid[cell + 1]
         rise = (heights[cell + 1] - heights[cell]).clamp_min(torch.finfo(target.dtype).tiny)
         v = low + (high - low) * ((target - heights[cell]) / rise).clamp(0.0, 1.0)
