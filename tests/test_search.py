@@ -13,7 +13,7 @@ import torch
 import nits
 from mixed_table import mixed, small
 from nits.model.mixture import Mixture
-from nits.tables import orders, search, stacking, told
+from nits.tables import orders, preparing, search, stacking, told
 from nits.tables.defaults import plan
 from nits.tables.search import Search, Trial, chosen, rounds
 from nits.tables.tasks import Task, minutes_of
