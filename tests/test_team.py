@@ -289,3 +289,22 @@ def test_what_cannot_be_stacked_is_trained_one_by_one(change: dict[str, Any]) ->
     assert teams.key(loop) is None
     figures = fit_together(runs, Silent())
     assert [history.step[-1] for history in figures] == [3, 3]
+
+
+def test_validation_in_parts_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts do not depend on how many networks there are, and begin at the same lanes."""
+    runs = several(table())
+    whole = fit_together(runs, Silent())
+    monkeypatch.setattr(teams, "EVALUATED_AT_ONCE", 1)
+    for count in (5, 2):
+        parts = fit_together(several(table())[:count], Silent())
+        assert [history.validation for history in parts] == [
+            history.validation for history in whole[:count]
+        ]
+
+
+def test_there_is_a_limit_to_the_lines_of_a_team() -> None:
+    net = network(0, guess=False)
+    wide = side_by_side.width(net)
+    assert teams.fits(net, teams.MOST_NUMBERS // wide)
+    assert not teams.fits(net, teams.MOST_NUMBERS // wide + 1)

@@ -11,6 +11,7 @@ from nits.tables.defaults import PNN_WEIGHT, STEP
 from nits.tables.tasks import Task
 from nits.training import ranks
 from nits.training.streamed import Streamed
+from nits.training.team import fits
 
 WORTH_PROCESSES = 10.0
 """Seconds of training from which processes are started, which takes about 3 seconds."""
@@ -46,6 +47,8 @@ def _shape(task: Task) -> tuple[object, ...] | None:
     """Returns what tasks must share to learn together; None if this one cannot."""
     shape = side_by_side.shape(task.density)
     if task.recipe is None or isinstance(task.rows, Streamed) or not ranks.current().alone:
+        return None
+    if not fits(task.density, len(task.rows)):
         return None
     sizes = len(task.fitted), len(task.held_out), task.max_steps, task.max_minutes
     return None if shape is None else (shape, task.recipe, *sizes)
@@ -86,7 +89,7 @@ def workers(every: Sequence[Team], later: float = 0.0) -> int:
     later: Seconds of training that will follow, for which the processes wait.
     """
     count = len(trained(every))
-    most = cores([task for team in every for task in team], later)
+    most = cores([task for some in every for task in some], later)
     if most == 1 or count <= most:
         return max(1, min(most, len(every)))
     return next((n for n in range(most, 2 * most) if count % n == 0), most)
@@ -113,7 +116,7 @@ def trained(every: Sequence[Team]) -> list[Team]:
 def seconds(every: Sequence[Sequence[Task]]) -> float:
     """Returns about how long training takes on one core."""
     total = 0.0
-    for task in (task for team in every for task in team if task.recipe is not None):
+    for task in (task for some in every for task in some if task.recipe is not None):
         minutes = math.inf if task.max_minutes is None else task.max_minutes
         steps = math.inf if task.max_steps is None else task.max_steps
         total += min(60 * minutes, steps * (STEP + PNN_WEIGHT * _weights(task)))

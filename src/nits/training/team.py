@@ -15,19 +15,20 @@ import torch
 from torch import Tensor
 
 from nits.model import side_by_side
+from nits.model.density import Density
 from nits.model.joint import NITS
-from nits.model.side_by_side import SideBySide
+from nits.model.side_by_side import LANES, SideBySide
 from nits.training.crew import Crew
 from nits.training.flat import Flat, release
 from nits.training.loop import Loop
 from nits.training.optimizers import AdamW
 from nits.training.rows import Rows, Shuffled
 
-MOST_NUMBERS = 2**26
+MOST_NUMBERS = 2**24
 """Numbers of the lines of a network's rows up to which there is memory for those of several."""
 
-EVALUATED_AT_ONCE = 2**22
-"""PNN weights of validation rows that are held at once."""
+EVALUATED_AT_ONCE = 2**20
+"""PNN weights of a network's validation rows that are held at once."""
 
 
 def key(loop: Loop) -> tuple[Any, ...] | None:
@@ -36,11 +37,16 @@ def key(loop: Loop) -> tuple[Any, ...] | None:
     plain = isinstance(recipe.optimizer, AdamW) and recipe.schedule is None and not recipe.hide
     if shape is None or not plain or not isinstance(loop.feed, Shuffled) or not loop.ranks.alone:
         return None
-    if len(loop.train) * side_by_side.width(loop.model) > MOST_NUMBERS:
+    if not fits(loop.model, len(loop.train)):
         return None
     held_out = None if loop.held_out is None else len(loop.held_out)
     weighted = loop.train.weight is not None
     return (*shape, recipe, loop.budget, loop.batch, len(loop.train), held_out, weighted)
+
+
+def fits(density: Density, rows: int) -> bool:
+    """Returns whether there is memory for the lines of so many rows, and of several networks."""
+    return rows * side_by_side.width(density) <= MOST_NUMBERS
 
 
 class Team(Crew):
@@ -48,7 +54,7 @@ class Team(Crew):
 
     def __init__(self, loops: Sequence[Loop]) -> None:
         super().__init__(loops)
-        self.generators = [torch.Generator() for _ in loops]
+        self.generators = [torch.Generator(loop.model.like.device) for loop in loops]
         self.lines = [_lines(loop, loop.train) for loop in loops]
         self.weights = [loop.train.weights for loop in loops]
         self.kept: list[Tensor] = []
@@ -136,10 +142,9 @@ class Team(Crew):
         if not self.kept:
             return [None] * len(self.loops)
         lines = torch.stack(self.kept)
+        rows = EVALUATED_AT_ONCE // self.loops[0].model.weights_per_row
+        at_once = max(LANES, rows - rows % LANES)
         with torch.no_grad():
-            at_once = max(
-                1, EVALUATED_AT_ONCE // (len(lines) * self.loops[0].model.weights_per_row)
-            )
             parts = [self.average.log_prob(some) for some in lines.split(at_once, 1)]
         weights = [own for own in self.kept_weights if own is not None]
         return _means(
