@@ -97,13 +97,14 @@ def test_a_network_has_the_same_bits_whoever_is_beside_it(
 @pytest.mark.parametrize("guess", [False, True])
 @pytest.mark.parametrize("context", [0, 2])
 def test_the_gradient_is_that_of_each_network(guess: bool, context: int) -> None:
-    """Against the loop of a lone network, without dropout, whose draws are others."""
+    """Against the loop of a lone network, whose dropout has the same draws."""
     rows = table(context, weights=True)
     runs = [run(seed, rows, guess=guess) for seed in range(3)]
     loops = [ready(one) for one in runs]
     expected = []
     for one in runs:
         alone = ready(one._replace(model=copy.deepcopy(one.model)))
+        alone.model.train().reseed(alone.step_seed())
         value = alone.gradient()
         expected.append((value, torch.cat([_grad(p).flatten() for p in alone.parameters])))
     together = Team(loops)
@@ -119,7 +120,7 @@ def _grad(p: torch.nn.Parameter) -> torch.Tensor:
 
 
 def ready(one: Run) -> Loop:
-    """A loop whose model has left its start, and drops no units."""
+    """A loop whose model has left its start."""
     plan = one.recipe, one.budget, one.seed
     loop = opened(one.model, one.rows, one.validation or 0.0, plan, Silent())
     loop.prepare(None)
@@ -127,7 +128,6 @@ def ready(one: Run) -> Loop:
     net = side_by_side.network(loop.model)
     assert net is not None
     assert isinstance(net.last, BlockLinear)
-    net.dropout = 0.0
     with torch.no_grad():
         weight = net.last.weight
         weight.add_(0.1 * torch.randn(weight.shape, generator=source) * net.last.mask)
@@ -137,8 +137,9 @@ def ready(one: Run) -> Loop:
 def test_scores_are_those_of_each_density() -> None:
     rows = table(2)
     loops = [ready(run(seed, rows, guess=seed > 0)) for seed in range(3)]
-    models = [loop.model for loop in loops]
+    models = [loop.model.eval() for loop in loops]
     whole = SideBySide(models, Flat(loops).learned())  # type: ignore[arg-type]
+    whole.net.eval()
     batch = rows.take(torch.arange(30), models[0].like)
     lines = [side_by_side.lines(model, batch.x, batch.context) for model in models]  # type: ignore[arg-type]
     with torch.no_grad():

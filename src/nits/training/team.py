@@ -18,6 +18,7 @@ from nits.model import side_by_side
 from nits.model.density import Density
 from nits.model.joint import NITS
 from nits.model.side_by_side import LANES, SideBySide
+from nits.pnn.random import another
 from nits.training.crew import Crew
 from nits.training.flat import Flat, release
 from nits.training.loop import Loop
@@ -55,6 +56,7 @@ class Team(Crew):
     def __init__(self, loops: Sequence[Loop]) -> None:
         super().__init__(loops)
         self.generators = [torch.Generator(loop.model.like.device) for loop in loops]
+        self.parts = [_part(loop) for loop in loops]
         self.lines = [_lines(loop, loop.train) for loop in loops]
         self.weights = [loop.train.weights for loop in loops]
         self.kept: list[Tensor] = []
@@ -91,7 +93,7 @@ class Team(Crew):
         for loop in gone:
             release(loop)
         self.loops = [self.loops[k] for k in stay]
-        for name in ("generators", "lines", "weights", "kept", "kept_weights"):
+        for name in ("generators", "parts", "lines", "weights", "kept", "kept_weights"):
             own = getattr(self, name)
             setattr(self, name, [own[k] for k in stay] if own else [])
         if self.loops:
@@ -119,8 +121,8 @@ class Team(Crew):
     def _gradient(self) -> list[float]:
         """Sets the gradients of the next batches' mean log-likelihoods, and returns these."""
         index = []
-        for loop, source in zip(self.loops, self.generators, strict=True):
-            source.manual_seed(loop.step_seed())
+        for loop, source, part in zip(self.loops, self.generators, self.parts, strict=True):
+            source.manual_seed(another(loop.step_seed(), part))
             index.append(cast(Shuffled, loop.feed).index(loop.step))
         places = torch.cat([at + start for at, start in zip(index, self.starts, strict=False)])
         lines = self.every_line[places].unflatten(0, (len(self.loops), -1))
@@ -157,6 +159,12 @@ def _means(log_prob: Tensor, weight: Tensor | None) -> Tensor:
     if weight is None:
         return log_prob.mean(1)
     return (weight * log_prob).sum(1) / weight.sum(1)
+
+
+def _part(loop: Loop) -> int:
+    """Returns the number of the network among the parts of its density; see `Density.reseed`."""
+    net = side_by_side.network(loop.model)
+    return next(k for k, part in enumerate(loop.model.modules()) if part is net)
 
 
 def _lines(loop: Loop, rows: Rows) -> Tensor:
