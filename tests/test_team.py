@@ -108,6 +108,7 @@ def test_the_gradient_is_that_of_each_network(guess: bool, context: int) -> None
         value = alone.gradient()
         expected.append((value, torch.cat([_grad(p).flatten() for p in alone.parameters])))
     together = Team(loops)
+    together.reseed()
     values = together._gradient()
     for k, (value, grads) in enumerate(expected):
         own = torch.cat([grad[k].flatten() for grad in together.flat.gradients])

@@ -106,6 +106,7 @@ class Team(Crew):
         for optimizer in (self.optimizer, *(loop.optimizer for loop in self.loops)):
             for group in optimizer.param_groups:
                 group["lr"] = rate
+        self.reseed()
         values = self._gradient()
         norms = self.flat.clip(lead.recipe.clip)
         for loop in self.loops:
@@ -118,12 +119,14 @@ class Team(Crew):
         for loop in self.loops:
             loop.whole = True
 
-    def _gradient(self) -> list[float]:
-        """Sets the gradients of the next batches' mean log-likelihoods, and returns these."""
-        index = []
+    def reseed(self) -> None:
+        """Seeds dropout for the next step, as each network alone does."""
         for loop, source, part in zip(self.loops, self.generators, self.parts, strict=True):
             source.manual_seed(another(loop.step_seed(), part))
-            index.append(cast(Shuffled, loop.feed).index(loop.step))
+
+    def _gradient(self) -> list[float]:
+        """Sets the gradients of the next batches' mean log-likelihoods, and returns these."""
+        index = [cast(Shuffled, loop.feed).index(loop.step) for loop in self.loops]
         places = torch.cat([at + start for at, start in zip(index, self.starts, strict=False)])
         lines = self.every_line[places].unflatten(0, (len(self.loops), -1))
         value = _means(self.model.log_prob(lines), self._taken(index))
