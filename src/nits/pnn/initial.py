@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from nits import places
 from nits.pnn import network
 from nits.pnn.plain import LOG_WEIGHT_BOUND, log_weights
 
@@ -112,6 +113,7 @@ def standard_normal(hidden: tuple[int, ...]) -> Tensor:
     ends = x.new_tensor(-torch.inf), x.new_tensor(torch.inf)
     levels = (torch.arange(1000, dtype=torch.float64) + 0.5) / 1000
     theta = from_quantiles(torch.special.ndtri(levels), hidden).requires_grad_()
+    places.ready_for_torch()
     search = torch.optim.LBFGS([theta], max_iter=200, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:

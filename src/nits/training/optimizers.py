@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from nits import places
 from nits.training.schedule_free import ScheduleFreeAdamW
 from nits.training.schedules import Constant, Cosine, Schedule
 
@@ -54,6 +55,7 @@ class AdamW(Optimizer):
         self, parameters: Parameters, averages: Parameters, *, rate: float, weight_decay: float
     ) -> torch.optim.Optimizer:
         """Returns torch's AdamW, in one kernel where the device has one; only matrices decay."""
+        places.ready_for_torch()
         fused = parameters[0].device.type in ("cpu", "cuda")
         groups = [
             {"params": [p for p in parameters if p.dim() > 1], "weight_decay": weight_decay},
@@ -86,6 +88,7 @@ class ScheduleFree(Optimizer):
         self, parameters: Parameters, averages: Parameters, *, rate: float, weight_decay: float
     ) -> torch.optim.Optimizer:
         """Returns the optimizer of `nits.training.schedule_free`, which moves the averages too."""
+        places.ready_for_torch()
         return ScheduleFreeAdamW(parameters, averages, lr=rate, weight_decay=weight_decay)
 
     def move_average(self, averages: Parameters, parameters: Parameters, decay: float) -> None:
