@@ -3,7 +3,8 @@
 Of each fold there is a mixture of the members that held it out. Where its distribution functions
 have their values, the probabilities u, tells whether it is too broad: u should be even. The curves
 of `Calibrated`, equation (31), are fitted to them, and used if curves that were fitted to the other
-folds make the rows of each fold likelier.
+folds make the rows of each fold likelier. Of curves with a bump for each twelfth of the
+probabilities, and curves with nothing but a width (`nits.tables.widths`), those are taken that do.
 
 The whole mixture has more networks than held out a fold. If networks err by a part of variance σ²
 that they share and a part of variance b² of their own, and each is as broad as it errs, then the
@@ -17,7 +18,7 @@ stand for those of the whole mixture, of M networks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,14 +26,16 @@ import torch
 from numpy.typing import NDArray
 
 from nits.model.calibrated import BUMPS, Calibrated
-from nits.model.curve import Curve
 from nits.model.density import Density
 from nits.model.mixture import Mixture
-from nits.tables import stacking
+from nits.tables import stacking, widths
 from nits.training.likelihood import SCORED_AT_ONCE
 from nits.training.rows import Rows
 
 Numbers = NDArray[np.float64]
+
+Fit = Callable[[Numbers, Numbers], Numbers]
+"""Weights of the bumps of each column, by what rows say of each, and how often each counts."""
 
 WORTH = 0.02
 """Nats per row that curves must add: with them scoring takes twice as long, and sampling longer."""
@@ -129,13 +132,17 @@ def found(parts: list[Seen], weight: Numbers | None, shares: Sequence[float]) ->
         parts = [_some(parts[0], slice(half)), _some(parts[0], slice(half, None))]
     index = np.concatenate([part.which for part in parts])
     narrower = _narrower(parts, effective(torch.tensor(shares)))
-    as_many = [told(part, narrower) for part in parts]
-    expected = _gains(as_many, weight)
-    by_row = None if weight is None else weight[index]
-    if not len(index) or np.average(expected, weights=by_row) < WORTH:
+    as_many = [told(*pair) for pair in zip(parts, narrower, strict=True)]
+    if not len(index):
         return None
-    honest = _gains([told(part) for part in parts], weight)
-    return Found(torch.from_numpy(np.log(_fitted(as_many, weight))), index, honest)
+    by_row = None if weight is None else weight[index]
+    every: tuple[Fit, ...] = (by_bumps, widths.fitted)
+    expected = [np.average(_gains(as_many, weight, fit), weights=by_row) for fit in every]
+    if max(expected) < WORTH:
+        return None
+    fit = every[int(np.argmax(expected))]
+    honest = _gains([told(part) for part in parts], weight, fit)
+    return Found(torch.from_numpy(np.log(_fitted(as_many, weight, fit))), index, honest)
 
 
 def effective(shares: torch.Tensor) -> float:
@@ -148,24 +155,24 @@ def _some(part: Seen, rows: slice) -> Seen:
     return Seen(which[rows], middle[rows], mass[rows], alone[:, rows], shares)
 
 
-def _gains(parts: list[Told], weight: Numbers | None) -> Numbers:
+def _gains(parts: list[Told], weight: Numbers | None, fit: Fit) -> Numbers:
     """Returns what curves of the other folds add to the log-density of each row, shape (N,)."""
     gains = []
     for k, part in enumerate(parts):
         others = [other for j, other in enumerate(parts) if j != k]
-        gains.append(_gain(part, _fitted(others, weight)))
+        gains.append(_gain(part, _fitted(others, weight, fit)))
     return np.concatenate(gains)
 
 
-def _narrower(parts: list[Seen], members: float) -> torch.Tensor:
-    """Returns √(v(M)/v(m)) of each column, shape (D,), by equation (42); 1 without a curve."""
+def _narrower(parts: list[Seen], members: float) -> list[torch.Tensor]:
+    """Returns √(v(M)/v(m)) of each part, by equation (42): of each column, 1 without a curve."""
     rows = torch.tensor([float(len(part.which)) for part in parts], dtype=torch.float64)
     rows = rows / rows.sum()
-    few = float(rows @ torch.tensor([effective(part.shares) for part in parts]).double())
+    counts = [effective(part.shares) for part in parts]
     mixed = torch.stack([_spread(part.middle) for part in parts])
     alone = torch.stack([_spread_alone(part) for part in parts])
-    r = _own((rows @ mixed) / (rows @ alone), few)
-    return (_variance(members, r) / _variance(few, r)).sqrt()
+    r = _own((rows @ mixed) / (rows @ alone), float(rows @ torch.tensor(counts).double()))
+    return [(_variance(members, r) / _variance(few, r)).sqrt() for few in counts]
 
 
 def _own(ratio: torch.Tensor, members: float) -> torch.Tensor:
@@ -198,34 +205,33 @@ def told(part: Seen, narrower: torch.Tensor | None = None) -> Told:
     low, high = ((part.middle + sign * part.mass / 2).clamp(0.0, 1.0) for sign in (-1, 1))
     if narrower is not None:
         low, high = (torch.special.ndtr(narrower * torch.special.ndtri(end)) for end in (low, high))
-    return Told(part.which, _bumps((low + high) / 2, high - low).numpy())
+    return Told(part.which, widths.bumps((low + high) / 2, high - low).numpy())
 
 
-def _bumps(middle: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
-    """Returns the logarithm of each bump's mean slope over a value's probabilities, (N, D, m)."""
-    known = torch.isfinite(middle)
-    at = middle.masked_fill(~known, 0.5), mass.masked_fill(~known, 0.0)
-    single = torch.eye(BUMPS, dtype=torch.float64)
-    found = torch.stack([Curve(one).log_slope(*at) for one in single], -1)
-    return found.masked_fill(~known.unsqueeze(-1), 0.0)
-
-
-def _fitted(parts: list[Told], weight: Numbers | None) -> Numbers:
-    """Returns the weights of the bumps of each column, shape (D, m)."""
+def _fitted(parts: list[Told], weight: Numbers | None, fit: Fit) -> Numbers:
+    """Returns the weights of the bumps of each column, shape (D, m), even without a curve."""
     scores = np.concatenate([part.scores for part in parts])
     index = np.concatenate([part.which for part in parts])
     by_row = np.ones(len(index)) if weight is None else weight[index]
     by_row = by_row * (len(by_row) / max(by_row.sum(), 1e-300))
-    even = np.full(BUMPS, 1 / BUMPS)
+    whole = np.full((scores.shape[1], BUMPS), 1 / BUMPS)
     curved = [d for d in range(scores.shape[1]) if scores[:, d].any()]
-    whole = np.tile(even, (scores.shape[1], 1))
-    if not curved:
-        return whole
-    every = np.concatenate([scores[:, d] for d in curved])
-    common = stacking.guessed(every, np.tile(by_row, len(curved)), COMMON * even)
-    for d in curved:
-        whole[d] = stacking.guessed(scores[:, d], by_row, OWN * common)
+    if curved:
+        whole[curved] = fit(scores[:, curved], by_row)
     return whole
+
+
+def by_bumps(scores: Numbers, by_row: Numbers) -> Numbers:
+    """Returns the weights of the bumps of each column, shape (D, m), each bump on its own.
+
+    scores: What rows say of each bump in each column, shape (N, D, m).
+    by_row: How often each row counts.
+    """
+    columns = range(scores.shape[1])
+    every = np.concatenate([scores[:, d] for d in columns])
+    even = np.full(BUMPS, 1 / BUMPS)
+    common = stacking.guessed(every, np.tile(by_row, len(columns)), COMMON * even)
+    return np.stack([stacking.guessed(scores[:, d], by_row, OWN * common) for d in columns])
 
 
 def _gain(part: Told, weights: Numbers) -> Numbers:
