@@ -12,7 +12,6 @@ is the squared error of a line on the rows held out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -56,12 +55,16 @@ class Sums(NamedTuple):
 
     def about(self, x: Tensor, y: Tensor, used: Tensor) -> Sums:
         """Returns the sums for x and y less given means, without constant; 0 where not used."""
-        n, x_sum, y_sum = self.gram[-1, -1], self.gram[:-1, -1], self.cross[-1]
-        # In place, since each of these matrices may have millions of entries.
-        rest = torch.outer(x, x_sum - n / 2 * x)
-        gram = (self.gram[:-1, :-1] - rest).sub_(rest.t()).mul_(used.unsqueeze(1)).mul_(used)
-        cross = self.cross[:-1].addr(x, y_sum, alpha=-1).addr_(x_sum - n * x, y, alpha=-1)
+        return Sums(self.gram.clone(), self.cross.clone(), self.square).moved(x, y, used)
+
+    def moved(self, x: Tensor, y: Tensor, used: Tensor) -> Sums:
+        """Returns the same as `about`, in the place of these sums: they may have millions."""
+        n, x_sum, y_sum = self.gram[-1, -1].clone(), self.gram[:-1, -1].clone(), self.cross[-1]
+        rest = x_sum - n / 2 * x
+        gram = self.gram[:-1, :-1].addr_(x, rest, alpha=-1).addr_(rest, x, alpha=-1)
+        cross = self.cross[:-1].addr_(x, y_sum, alpha=-1).addr_(x_sum - n * x, y, alpha=-1)
         square = self.square - 2 * y * y_sum + n * y.square()
+        gram.mul_(used.unsqueeze(1)).mul_(used)
         return Sums(gram, cross.mul_(used.unsqueeze(1)), square.clamp(min=0))
 
     def only(self, which: Tensor) -> Sums:
@@ -89,7 +92,7 @@ class Folds(NamedTuple):
         lines = torch.zeros_like(total.cross[:-1])
         if errors is not None:
             size, penalty, share = _choice(*errors, float(total.gram[-1, -1]))
-            whole = total.about(x, y, self.used[-1])
+            whole = total.moved(x, y, self.used[-1])
             for p in penalty[share[1] > 0].unique():
                 which = ((penalty == p) & (share[1] > 0)).nonzero().flatten()
                 lines[:, which] = _ridge(whole.only(which), float(p), self.later[:, which])
@@ -117,13 +120,16 @@ class Folds(NamedTuple):
         """Returns the sums of training and of held-out rows if fold k is held out."""
         train = _added([*self.folds[:k], *self.folds[k + 1 :]])
         means = train.means()
-        train = train.about(*means, self.used[k])
-        return train, self.folds[k].about(*means, self.used[k])
+        return train.moved(*means, self.used[k]), self.folds[k].about(*means, self.used[k])
 
 
 def _added(folds: list[Sums]) -> Sums:
-    """Returns the sums over the rows of several folds."""
-    return Sums(*(reduce(torch.add, sums) for sums in zip(*folds, strict=True)))
+    """Returns the sums over the rows of several folds, which no fold shares."""
+    total = Sums(*(sums.clone() for sums in folds[0]))
+    for fold in folds[1:]:
+        for own, more in zip(total, fold, strict=True):
+            own.add_(more)
+    return total
 
 
 def _choice(
@@ -153,8 +159,7 @@ def _ridge(sums: Sums, penalty: float, later: Tensor) -> Tensor:
     ridge = penalty * sums.gram.diagonal().amax().clamp(min=1e-300)
     gram = sums.gram.clone()
     gram.diagonal().add_(ridge)
-    factor, _ = torch.linalg.cholesky_ex(gram)
-    del gram
+    factor, _ = torch.linalg.cholesky_ex(gram, out=(gram, gram.new_empty(0, dtype=torch.int32)))
     half = torch.linalg.solve_triangular(factor, sums.cross, upper=False)
     half.masked_fill_(later, 0.0)
     lines: Tensor = torch.linalg.solve_triangular(factor.t(), half, upper=True)
