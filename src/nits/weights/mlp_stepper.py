@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from nits.weights.masked_mlp import MaskedMLP
+
+
+class Starts(NamedTuple):
+    """Where units of each rank, features and weights of each column begin; and, last, the end."""
+
+    units: list[int]
+    features: list[int]
+    weights: list[int]
+
+    @classmethod
+    def of(cls, model: MaskedMLP) -> Starts:
+        """Returns those of a network."""
+        units = torch.searchsorted(model.ranks, torch.arange(len(model.inputs) + 1))
+        sums = (torch.tensor(sizes).cumsum(0).tolist() for sizes in (model.inputs, model.outputs))
+        return cls(units.tolist(), *([0, *ends] for ends in sums))
+
+    def rank(self, position: int) -> slice:
+        """Returns the units whose rank is the position."""
+        return slice(*self.units[position : position + 2])
+
+    def read(self, position: int) -> slice:
+        """Returns the features of a column."""
+        return slice(*self.features[position : position + 2])
+
+    def written(self, position: int) -> slice:
+        """Returns the weights of a column."""
+        return slice(*self.weights[position : position + 2])
 
 
 class MLPStepper:
@@ -20,10 +47,7 @@ class MLPStepper:
     def __init__(self, model: MaskedMLP, n: int, context: Tensor | None) -> None:
         self.model, self.position = model, 0
         like, units = model.last.bias, len(model.ranks)
-        # The first unit of each rank, and the first feature and the first weight of each column.
-        self.starts = torch.searchsorted(model.ranks, torch.arange(len(model.inputs) + 1)).tolist()
-        self.read = [0, *torch.tensor(model.inputs).cumsum(0).tolist()]
-        self.written = [0, *torch.tensor(model.outputs).cumsum(0).tolist()]
+        self.starts = Starts.of(model)
         self.features = like.new_empty(sum(model.inputs), n)
         # a(h) before each inner layer and before the last one
         self.active = [like.new_empty(units, n) for _ in range(len(model.inner) + 1)]
@@ -32,26 +56,23 @@ class MLPStepper:
 
     def theta(self) -> Tensor:
         """Returns the weights of the next column, shape (P, N)."""
-        start, stop = self.written[self.position : self.position + 2]
-        return self.model.last.rows(start, stop, self.active[-1])
+        rows = self.starts.written(self.position)
+        return self.model.last.rows(rows.start, rows.stop, self.active[-1])
 
     def feed(self, features: Tensor) -> None:
         """Takes the features of that column, shape (inputs, N)."""
-        self.features[self.read[self.position] : self.read[self.position + 1]] = features
+        self.features[self.starts.read(self.position)] = features
         self.position += 1
         if self.position < len(self.model.inputs):
             self._compute_rank()
 
-    def _known(self) -> int:
-        """Returns how many hidden units have a rank up to the position."""
-        return int(self.starts[self.position + 1])
-
     def _compute_rank(self) -> None:
         """Computes the units whose rank is the position."""
-        rows = slice(int(self.starts[self.position]), self._known())
+        rows = self.starts.rank(self.position)
         if rows.start == rows.stop:
             return
-        h = self._product(self.model.first, rows, self.read[self.position], self.features)
+        known = self.starts.features[self.position]
+        h = self._product(self.model.first, rows, known, self.features)
         if self.context is not None:
             h = h + self.context[rows]
         layers, act = list(self.model.inner), self.model.activation

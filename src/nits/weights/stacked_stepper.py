@@ -16,6 +16,7 @@ from nits.weights.block_linear import BlockLinear
 from nits.weights.guided import Guided
 from nits.weights.heard import Heard
 from nits.weights.masked_mlp import MaskedMLP
+from nits.weights.mlp_stepper import Starts
 from nits.weights.weight_model import WeightModel
 
 
@@ -88,9 +89,7 @@ class StackedStepper:
         self.first_model = models[0]
         nets = [net for net in map(network, models) if net is not None]
         self.net = net = nets[0]
-        self.starts = torch.searchsorted(net.ranks, torch.arange(len(net.inputs) + 1)).tolist()
-        self.read = [0, *torch.tensor(net.inputs).cumsum(0).tolist()]
-        self.written = [0, *torch.tensor(net.outputs).cumsum(0).tolist()]
+        self.starts = Starts.of(net)
         every = zip(*([net.first, *net.inner, net.last] for net in nets), strict=True)
         self.layers = [_Layer(each) for each in every]
         like = net.last.bias
@@ -107,32 +106,28 @@ class StackedStepper:
 
     def theta(self) -> Tensor:
         """Returns the weights of the next column, shape (P, N)."""
-        rows = slice(*self.written[self.position : self.position + 2])
-        found = self.layers[-1].product(rows, self._known(), self.active[-1])
+        rows, known = self.starts.written(self.position), self.starts.rank(self.position).stop
+        found = self.layers[-1].product(rows, known, self.active[-1])
         if self.lines is not None:
             found = self.lines.moved(self.position, found)
         return self.places.gathered(found)
 
     def feed(self, features: Tensor) -> None:
         """Takes the features of that column, shape (K, inputs, m)."""
-        self.features[:, self.read[self.position] : self.read[self.position + 1]] = features
+        self.features[:, self.starts.read(self.position)] = features
         if self.lines is not None:
             self.lines.feed(self.position, features)
         self.position += 1
         if self.position < len(self.net.inputs):
             self._compute_rank()
 
-    def _known(self) -> int:
-        """Returns how many hidden units have a rank up to the position."""
-        return int(self.starts[self.position + 1])
-
     def _compute_rank(self) -> None:
         """Computes the units whose rank is the position."""
-        rows = slice(int(self.starts[self.position]), self._known())
+        rows = self.starts.rank(self.position)
         if rows.start == rows.stop:
             return
         act, (first, *inner, _) = self.net.activation, self.layers
-        h = first.product(rows, self.read[self.position], self.features)
+        h = first.product(rows, self.starts.features[self.position], self.features)
         if self.context is not None:
             h = h + self.context[:, rows]
         for k in range(0, len(inner), 2):
