@@ -14,6 +14,10 @@ SIZES = ((10_000, 64), (50_000, 128))
 LARGEST = 256
 """Hidden units for larger tables: wider networks learn less in minutes (docs/recipe.md)."""
 
+UNITS = 12
+"""Hidden units for each column, up to `LARGEST`: each rank has its share of them, and with one or
+two a rank, networks of 20 to 40 columns were nats behind (docs/recipe.md)."""
+
 FEW = 1_000
 """Rows up to which networks go on learning for more epochs."""
 
@@ -21,8 +25,10 @@ SOME = 20_000
 """Rows from which networks need fewer epochs, and some of them larger PNNs."""
 
 MANY = 100_000
-"""Rows from which overfitting needs little prevention: more hats, less dropout, schedule-free AdamW
-at a higher rate."""
+"""Rows from which networks have more hats, and schedule-free AdamW at a higher rate."""
+
+PLENTY = 500_000
+"""Rows from which overfitting needs little prevention: less dropout and decay."""
 
 CODES = ((64, None), (400, 32))
 """Pairs of a number of columns and the codes of each in tables of fewer: in wide ones 32 codes were
@@ -94,7 +100,17 @@ TREE_STYLES = (
 )
 """Besides, where trees have guessed what is modelled from what is given."""
 
-MANY_STYLES = (Style("guided networks", True, True, "relu", (32,), 0.1, 1e-5),)
+MANY_STYLES = (Style("guided networks", True, True, "relu", (32,), 0.2, 0.1),)
+
+PLENTY_STYLES = (Style("guided networks", True, True, "relu", (32,), 0.1, 1e-5),)
+
+STYLES: tuple[tuple[int, tuple[Style, ...]], ...] = (
+    (PLENTY, PLENTY_STYLES),
+    (MANY, MANY_STYLES),
+    (SOME, SOME_STYLES),
+    (0, FEW_STYLES),
+)
+"""Pairs of a number of rows, and the styles for tables of at least that many."""
 
 
 class Plan(NamedTuple):
@@ -146,15 +162,14 @@ def plan(
     batch = 1024 if rows >= MANY else min(256, max(32, 2 ** max(0, (rows // 40).bit_length() - 1)))
     epochs = 200 if rows >= MANY else 80 if rows >= SOME else 120 if rows > FEW else 300
     most = MOST_WITHOUT_END if rows >= MANY else MOST_STEPS
-    styles: tuple[Style, ...]
-    styles = MANY_STYLES if rows >= MANY else SOME_STYLES if rows >= SOME else FEW_STYLES
+    styles = next(several for limit, several in STYLES if rows >= limit)
     folds = 2 if rows >= SOME else 4
     if guessed:
         styles += TREE_STYLES
     whole = Plan(
         members=folds * len(styles),
         styles=styles,
-        hidden=max(hidden, columns),
+        hidden=max(hidden, min(UNITS * columns, LARGEST), columns),
         blocks=2,
         codes=next((codes for limit, codes in CODES if columns < limit), FEWEST_CODES),
         knots=32 if rows >= MANY else 4 if columns >= WIDE else 8,
