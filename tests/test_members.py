@@ -25,11 +25,12 @@ from nits.tables import (
     teaching,
     told,
 )
-from nits.tables.defaults import FEW_STYLES, MANY_STYLES, plan
+from nits.tables.defaults import FEW_STYLES, MANY_STYLES, affordable, plan
 from nits.tables.stacking import Numbers
 from nits.training.likelihood import start_from_data
 from nits.training.progress import Reporter
 from nits.training.recipe import Recipe
+from nits.training.rows import Rows
 
 
 @pytest.fixture(scope="module")
@@ -454,8 +455,28 @@ def test_the_sorts_that_are_kept_learn_from_further_folds(
     assert all(s["held_out"] is not None for s in model.sorts_)
 
 
+@pytest.mark.parametrize(
+    ("spent", "expected"),
+    [((), 0), ((1000, 1000, 1000), 0), ((500, 400, 300), 4), ((100, 100, 100), 9)],
+)
+def test_networks_that_stop_early_leave_steps_to_others(
+    spent: tuple[int, ...], expected: int
+) -> None:
+    """There is time for 3,000 steps, which three networks are given, though twelve are wanted."""
+    model = NITSDensity(max_steps=1).fit(np.random.default_rng(0).normal(size=(100, 2)))
+    short = affordable(plan(6_000, 2)._replace(steps=1000), 3000)
+    assert (short.members, short.wanted, short.steps) == (3, 12, 1000)
+    course = tasks.Course.of(model, Rows(torch.zeros(6_000, 2)), short, 0)
+    first = course.first()
+    every = [task.sort for task in first if task.recipe is not None]
+    later = [task for task in course.second(every, spent) if task.recipe is not None]
+    assert (len(every), len(later)) == (3, expected)
+    assert len({task.seed for task in [*first, *later] if task.recipe is not None}) == 3 + expected
+    assert [task.fold for task in later] == [1 + k // 3 for k in range(expected)]
+
+
 def test_networks_of_one_style_learn_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = plan(300, 2)._replace(members=3, styles=MANY_STYLES)
+    one = plan(300, 2)._replace(members=3, wanted=3, styles=MANY_STYLES)
     rounds = []
 
     def run(every: list[tasks.Task], *_: Any) -> Any:

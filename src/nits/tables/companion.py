@@ -41,7 +41,7 @@ def tasks(course: Course, first: Task) -> list[Task]:
     """
     if not checked(course.estimator.answers):
         return []
-    seed = course.seed + course.plan.members
+    seed = course.seed + course.plan.wanted
     density = network(course.estimator.sketch_, course.plan.styles[0], course.plan, seed)
     found = first._replace(density=density, sort=SORT, about={}, seed=seed)
     if course.estimator.max_steps is None and first.max_steps is not None:

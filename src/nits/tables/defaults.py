@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -116,7 +117,9 @@ STYLES: tuple[tuple[int, tuple[Style, ...]], ...] = (
 class Plan(NamedTuple):
     """The sizes of the networks, and how they are trained.
 
-    members: How many networks there are, of all styles together.
+    members: How many networks there is time for, of all styles together, if each takes all steps.
+    wanted: How many there are if networks stop sooner.
+    fitting: Steps, of all networks together, that there is time for.
     hidden, blocks: Width and depth.
     codes: Codes of each column that its PNN weights are made from; None for the hidden units.
     knots: Hats per column.
@@ -124,6 +127,8 @@ class Plan(NamedTuple):
     """
 
     members: int
+    wanted: int
+    fitting: float
     styles: tuple[Style, ...]
     hidden: int
     blocks: int
@@ -138,10 +143,11 @@ class Plan(NamedTuple):
         """Returns the plan with values that are not None in place of its own, and of its styles."""
         own = {name: value for name, value in style.items() if value is not None}
         styles = tuple(each._replace(**own) for each in self.styles)
-        if styles[0].whiten:
-            styles = styles[:1]
         kept = {name: value for name, value in named.items() if value is not None}
-        return self._replace(styles=styles, **kept)
+        wanted = kept.get("members", self.wanted)
+        if styles[0].whiten:
+            styles, wanted = styles[:1], kept.get("members", self.members)
+        return self._replace(styles=styles, wanted=wanted, **kept)
 
 
 def plan(
@@ -168,6 +174,8 @@ def plan(
         styles += TREE_STYLES
     whole = Plan(
         members=folds * len(styles),
+        wanted=folds * len(styles),
+        fitting=math.inf,
         styles=styles,
         hidden=max(hidden, min(UNITS * columns, LARGEST), columns),
         blocks=2,
@@ -190,7 +198,8 @@ def affordable(plan: Plan, fitting: float) -> Plan:
     styles = len(plan.styles)
     folds = int(fitting / plan.steps / styles)
     members = min(plan.members, max(folds, 1) * styles) if styles > 1 else plan.members
-    return plan._replace(members=members, steps=max(1, min(plan.steps, int(fitting / members))))
+    steps = max(1, min(plan.steps, int(fitting / members)))
+    return plan._replace(members=members, steps=steps, fitting=fitting)
 
 
 def seconds_per_step(plan: Plan, columns: int, groups: int) -> float:

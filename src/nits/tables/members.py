@@ -8,6 +8,7 @@ without a weight go out, and the others learn from further folds; weights are th
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -65,7 +66,7 @@ def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: 
 
     units: What to add to the log-density of each row to have it in the table's units.
     """
-    course = Course.of(estimator, rows, plan, seed)
+    course, start = Course.of(estimator, rows, plan, seed), time.monotonic()
     with ranks.current().first():
         kept = resume.opened(estimator, rows, plan, seed)
     first = course.first()
@@ -80,9 +81,10 @@ def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: 
     told = before = judged(done, rows, units)
     if len(results) == len(every) and all(ended(result) for _, result in results):
         serving = judged(done, rows, units, ANOTHER).kept | set(networks.SIMPLE)
-        second = course.second(serving)
+        spent = [result.history["step"][-1] for _, result in done if result.history]
+        second = course.second(serving, spent)
         second = kept.placed(second, len(every)) if kept else second
-        later = _honest(_run(second, estimator, plan), ends)
+        later = _honest(_run(second, estimator, plan, time.monotonic() - start), ends)
         if later:
             done = [pair for pair in done if pair[0].sort in serving] + later
             told = judged(done, rows, units)
@@ -135,16 +137,20 @@ def _alike(task: Task, every: Done) -> int:
     return sum(other.sort == task.sort for other, _ in every)
 
 
-def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan) -> Done:
-    """Runs tasks side by side, and returns those that no interrupt came before."""
+def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan, spent: float = 0.0) -> Done:
+    """Runs tasks side by side, and returns those that no interrupt came before.
+
+    spent: Seconds since members began to learn; after a first round the rest is for these tasks.
+    """
     if not tasks:
         return []
     named = estimator.engine
     teams = sharing.teams(tasks, named.parallel() if named else sharing.cores(tasks))
     engine = named or Local(sharing.workers(teams))
     if (minutes := minutes_of(estimator, plan)) is not None:
-        count = plan.members + companion.checked(estimator.answers)
-        teams = sharing.timed(teams, minutes, count, engine.parallel())
+        count = 0 if spent else plan.members + companion.checked(estimator.answers)
+        left = max(minutes - spent / 60, minutes / plan.members)
+        teams = sharing.timed(teams, left, count, engine.parallel())
     results = engine.run(taught_together, teams, progress=estimator.verbose)
     pairs = zip(teams, results, strict=True)
     done = [

@@ -108,7 +108,8 @@ class Course(NamedTuple):
 
     In the first round networks of all styles and simple densities learn from the same folds. The
     networks that are left then have the styles that the first round kept, on further folds, as many
-    on each as there were styles: a mixture of these tells how broad that of all networks is.
+    on each as there were styles: a mixture of these tells how broad that of all networks is. If the
+    first ones have stopped early, there are more than there seemed to be time for.
 
     parts: The folds: rows to learn from, and rows to hold out.
     tried: How many folds the first round has.
@@ -128,7 +129,7 @@ class Course(NamedTuple):
         tried = 1 if len(rows) * fraction >= TOLD_BY else 2
         if styles == 1:  # there is nothing to choose, so all learn side by side
             tried = plan.members
-        left = max(plan.members - tried * styles, 0)
+        left = max(plan.wanted - tried * styles, 0)
         number = tried + math.ceil(left / styles) if left else math.ceil(plan.members / styles)
         parts: Sequence[tuple[torch.Tensor | Besides, torch.Tensor]]
         if isinstance(rows, Streamed):
@@ -146,17 +147,27 @@ class Course(NamedTuple):
             return found
         return [*found, *self._simple(found)]
 
-    def second(self, kept: Collection[str]) -> list[Task]:
-        """Returns the second round: networks of the sorts that were kept, and simple members."""
+    def second(self, kept: Collection[str], spent: Sequence[int] = ()) -> list[Task]:
+        """Returns the second round: networks of the sorts that were kept, and simple members.
+
+        spent: The steps that each network of the first round took.
+        """
         every = self.plan.styles[: self.plan.members]
         styles = [style for style in every if style.name in kept]
         begun = self.tried * len(every)
-        count = max(self.plan.members - begun, 0) if styles else 0
+        count = max(self.plan.members - begun, self._more(spent), 0) if styles else 0
         found = [
             self.network(begun + k, self.tried + k // len(every), styles[k % len(styles)])
             for k in range(count)
         ]
         return [*found, *self._simple(found)]
+
+    def _more(self, spent: Sequence[int]) -> int:
+        """Returns how many more networks there is time for, if each takes as many steps."""
+        if not sum(spent):
+            return 0
+        fitting = (self.plan.fitting - sum(spent)) / (sum(spent) / len(spent))
+        return int(min(fitting, self.plan.wanted - len(spent)))
 
     def network(self, k: int, fold: int, style: Style, order: Sequence[int] | None = None) -> Task:
         """Returns what the network number k is to learn.
