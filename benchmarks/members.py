@@ -1,4 +1,4 @@
-"""Members of a table trained side by side, one core each, beside one after the other.
+"""Members of a table trained on all cores, in one pass on one, and one after the other.
 
     python benchmarks/members.py [--rows 20000] [--columns 10] [--members 4] [--steps 600]
                                                          → benchmarks/results/members.json
@@ -31,8 +31,9 @@ from nits.weights import activations
 
 ROUNDS = 3
 
-SIDE_BY_SIDE, ONE_THREAD, ALL_THREADS = (
+SIDE_BY_SIDE, TOGETHER, ONE_THREAD, ALL_THREADS = (
     "side by side",
+    "all together, one thread",
     "one after another, one thread",
     "one after another, all threads",
 )
@@ -87,10 +88,15 @@ def together(workers: int, *sizes: int) -> None:
     Local(workers).run(taught_together, sharing.teams(tasks(*sizes), workers))
 
 
-def alone(*sizes: int) -> None:
-    """Trains one member after another, each with all threads."""
-    for task in tasks(*sizes):
-        Local(1).run(taught, [task])
+def alone(threads: int, *sizes: int) -> None:
+    """Trains one member after another, each with so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for task in tasks(*sizes):
+            Local(1).run(taught, [task])
+    finally:
+        torch.set_num_threads(before)
 
 
 def measured(workers: int, *sizes: int) -> Record:
@@ -100,11 +106,13 @@ def measured(workers: int, *sizes: int) -> Record:
     started = time.perf_counter() - start
     programs = {
         SIDE_BY_SIDE: partial(together, workers, *sizes),
-        ONE_THREAD: partial(together, 1, *sizes),
-        ALL_THREADS: partial(alone, *sizes),
+        TOGETHER: partial(together, 1, *sizes),
+        ONE_THREAD: partial(alone, 1, *sizes),
+        ALL_THREADS: partial(alone, torch.get_num_threads(), *sizes),
     }
     times = alternately(programs, ROUNDS)
-    faster = {name: ratios(times, name, SIDE_BY_SIDE) for name in (ONE_THREAD, ALL_THREADS)}
+    others = TOGETHER, ONE_THREAD, ALL_THREADS
+    faster = {name: ratios(times, name, SIDE_BY_SIDE) for name in others}
     return {"start_seconds": started, "seconds": seconds(times), "times_as_fast_as": faster}
 
 

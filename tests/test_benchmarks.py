@@ -300,6 +300,7 @@ def test_members_are_timed_in_every_way() -> None:
     figures = members.measured(1, 60, 2, 2, 2)
     assert set(figures["seconds"]) == {
         members.SIDE_BY_SIDE,
+        members.TOGETHER,
         members.ONE_THREAD,
         members.ALL_THREADS,
     }
