@@ -7,7 +7,8 @@
 `speed`: each rank is started once, takes a few steps, and waits for its turn, so that rounds of one
 rank alone and of both together alternate. `waits` is what the exchange of a step takes on the first
 rank, and `bytes` what it exchanges. It needs two cores that nobody else uses. `weights` compares
-those of both after some steps. With --quick each is small, and its file ends in -quick.json.
+those of both after some steps; one rank, too, then adds up the gradients of two parts of a batch.
+With --quick each is small, and its file ends in -quick.json.
 """
 
 from __future__ import annotations
@@ -35,24 +36,27 @@ COLUMNS, HIDDEN, BLOCKS, BATCH, WARM = 63, 512, 4, 2048, 3
 PNN = (32,)
 
 
-def loop() -> Loop:
-    """Returns a run that has its start weights."""
+def loop(parts: int) -> Loop:
+    """Returns a run that has its start weights.
+
+    parts: Of a batch, whose gradients are added up.
+    """
     x = torch.randn(40_000, COLUMNS, generator=torch.Generator().manual_seed(0))
     rows = Rows(x @ torch.linalg.qr(torch.randn(COLUMNS, COLUMNS)).Q + x.roll(1, 1))
     heads = [nits.heads.Continuous(hidden=PNN, knots=16)] * COLUMNS
     model = nits.NITS.mlp(heads, hidden=HIDDEN, blocks=BLOCKS, generator=0)
-    found = Loop(model, rows, None, Recipe(batch_size=BATCH), Budget(None, 10**6), 0)
+    found = Loop(model, rows, None, Recipe(batch_size=BATCH, parts=parts), Budget(None, 10**6), 0)
     found.prepare(None)
     model.train()
     return found
 
 
-def rank(place: Path, rounds: int, steps: int) -> None:
+def rank(place: Path, rounds: int, steps: int, parts: int) -> None:
     """Takes steps as one of several ranks, or alone; writes times and the last weights."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     with ranks.joined() as group, as_fit():
-        run = loop()
+        run = loop(parts)
         for _ in range(WARM):
             run.advance(0.5)
         times, waits = [], []
@@ -78,10 +82,11 @@ def _turn(place: Path, group: ranks.Ranks, k: int) -> None:
         time.sleep(0.05)
 
 
-def both(rounds: int, steps: int) -> tuple[Any, Any]:
+def both(rounds: int, steps: int, parts: int = 1) -> tuple[Any, Any]:
     """Runs one rank and two ranks, which wait for each other."""
     with tempfile.TemporaryDirectory() as folder:
         own = [__file__, "rank", folder, "--rounds", str(rounds), "--steps", str(steps)]
+        own += ["--parts", str(parts)]
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         env = os.environ | {"OMP_NUM_THREADS": "1"}
         started = [
@@ -110,7 +115,7 @@ def speed(rounds: int, steps: int) -> Record:
 
 def weights(steps: int) -> Record:
     """Returns how far the weights of one rank and of two differ after some steps."""
-    (_, alone), (_, together) = both(1, steps - WARM)
+    (_, alone), (_, together) = both(1, steps - WARM, parts=2)
     apart = [
         float((alone[n].double() - together[n].double()).abs().max())
         for n in alone
@@ -126,10 +131,11 @@ def main() -> None:
     parser.add_argument("place", type=Path, nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int)
+    parser.add_argument("--parts", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
     if args.what == "rank":
-        rank(args.place, args.rounds, args.steps)
+        rank(args.place, args.rounds, args.steps, args.parts)
     elif args.what == "speed":
         rounds, steps = (2, 2) if args.quick else (args.rounds, args.steps or 10)
         print(write_figures("ranks" + "-quick" * args.quick, speed(rounds, steps)))

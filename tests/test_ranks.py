@@ -34,6 +34,7 @@ from nits.training.interrupts import as_interrupt
 from nits.training import checkpoint, ranks
 
 out, steps, place, resume = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4] == "resume"
+parts = int(sys.argv[5]) if len(sys.argv) > 5 else 1
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, as_interrupt)  # as the command line does; torchrun sends it
 torch.set_num_threads(1)
@@ -45,7 +46,7 @@ with ranks.joined() as group:
     weight = torch.rand(900, generator=torch.Generator().manual_seed(1)) + 0.5
     history = nits.fit(
         model, x, sample_weight=weight, max_steps=steps, progress=False, seed=3,
-        recipe=nits.Recipe(batch_size=100, hide=0.1, patience=10**6),
+        recipe=nits.Recipe(batch_size=100, hide=0.1, patience=10**6, parts=parts),
         checkpoint=place, checkpoint_minutes=0.02, resume=place if resume else None,
     )
     if group.rank == 0:
@@ -136,6 +137,16 @@ def test_several_ranks_take_the_steps_of_one(size: int, program: str, tmp_path: 
     assert apart(one[0], several[0]) < 1e-5
     for name in ("validation", "train"):
         np.testing.assert_allclose(one[1][name], several[1][name], atol=1e-5)
+
+
+@pytest.mark.slow
+def test_one_process_with_two_parts_has_the_bits_of_two_ranks(program: str, tmp_path: Path) -> None:
+    for count in (1, 2):
+        own = f"{tmp_path}/{count}.pt", "60", f"{tmp_path}/{count}.kept", "new", "2"
+        done = run(count, program, *own)
+        assert done.returncode == 0, done.stderr
+    one, two = (torch.load(tmp_path / f"{count}.pt") for count in (1, 2))
+    assert apart(one[0], two[0]) == 0.0
 
 
 @pytest.fixture

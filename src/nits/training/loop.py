@@ -8,29 +8,19 @@ import time
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from nits.model.density import Density
-from nits.pnn.random import another
-from nits.training import ranks, resuming, stopping
+from nits.training import gradients, ranks, resuming, stopping
 from nits.training.clipping import clipped
 from nits.training.history import History
 from nits.training.interrupts import Interrupts
 from nits.training.kept import Kept
-from nits.training.likelihood import (
-    mean_log_likelihood,
-    start_from_data,
-    weighted_mean,
-    withheld_entries,
-)
+from nits.training.likelihood import mean_log_likelihood, start_from_data
 from nits.training.recipe import Budget, Recipe
-from nits.training.rows import Batch, Rows
+from nits.training.rows import Rows
 
 MAX_SKIPPED = 50
 """Steps in a row with a gradient that is not finite after which training gives up."""
-
-HIDING = -1 % 2**32
-"""The part of a step's randomness that is not the model's: which entries are hidden."""
 
 WORTH_COMPILING = 1.5e9
 """PNN weights evaluated in a run from which the kernels' compile time pays for itself."""
@@ -171,35 +161,7 @@ class Loop:
 
     def gradient(self) -> float:
         """Sets the gradient of the next batch's mean log-likelihood, and returns that."""
-        batch = self.feed.batch(self.step, self.model.like)
-        self.optimizer.zero_grad(set_to_none=True)
-        log_prob = self.model(batch.x, batch.context, self._withheld(batch))
-        if not self.ranks.alone:
-            return self._exchanged(log_prob, batch.weight)
-        value = log_prob.mean() if batch.weight is None else weighted_mean(log_prob, batch.weight)
-        (-value).backward()
-        return float(value.detach())
-
-    def _exchanged(self, log_prob: Tensor, weight: Tensor | None) -> float:
-        """Sets the gradient of all ranks' rows, and returns their mean log-likelihood."""
-        weighted = log_prob if weight is None else weight * log_prob
-        total = float(len(log_prob)) if weight is None else float(weight.sum())
-        value = weighted.sum()
-        (-value / (self.batch if weight is None else 1)).backward()
-        told = float(value.detach()), total, time.monotonic() - self.begun
-        step = self.ranks.exchange(self.parameters, told, self.wish, divided=weight is None)
-        self.clock, self.stop = step.seconds, step.stop
-        return step.value
-
-    def _withheld(self, batch: Batch) -> Tensor | None:
-        """Draws the entries to hide, if any, from a generator of the step's own."""
-        if not self.recipe.hide:
-            return None
-        generator = torch.Generator().manual_seed(another(self.step_seed(), HIDING))
-        if self.ranks.alone:
-            return withheld_entries(self.model, batch.x, self.recipe.hide, generator)
-        whole = batch.x.new_empty(self.batch, batch.x.shape[1])
-        return withheld_entries(self.model, whole, self.recipe.hide, generator)[self.part]
+        return gradients.taken(self)
 
     def step_seed(self) -> int:
         """Returns the seed of what is random in the next step."""

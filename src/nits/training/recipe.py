@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nits import checks
 from nits.training.optimizers import AdamW, Optimizer
 from nits.training.schedules import Schedule
 
@@ -26,6 +27,8 @@ class Recipe:
     start_from_data: Whether the weights start where each column follows its own distribution.
     hide: Share of the entries of optional columns that are hidden from later columns at a step, so
         that these learn to do without them.
+    parts: Parts of a batch whose gradients are taken in turn and added up: memory for one of them
+        is enough, and the steps are those of as many ranks, bit for bit.
 
     >>> import nits
     >>> recipe = nits.Recipe(batch_size=256, optimizer=nits.ScheduleFree(), learning_rate=4e-3)
@@ -43,6 +46,7 @@ class Recipe:
     patience: int = 10
     start_from_data: bool = True
     hide: float = 0.0
+    parts: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.optimizer, Optimizer):
@@ -52,6 +56,7 @@ class Recipe:
             )
         if not 0 <= self.hide < 1:
             raise ValueError(f"hide must be a share in [0, 1), but is {self.hide!r}; 0.1 is usual.")
+        checks.positive("parts", self.parts)
 
     def rate(self, step: int, progress: float, validation: list[float]) -> float:
         """Returns the learning rate at a step; see `Schedule.factor`."""
