@@ -170,3 +170,16 @@ def test_the_same_lines_every_time() -> None:
     x, state = normal(5, 100), torch.get_rng_state()
     assert torch.equal(fitted(x, x, range(5)), fitted(x, x, range(5)))
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_sums_that_are_kept_or_made_anew_give_the_same_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = walk(25, 200, seed=3)
+    found = []
+    for numbers in (0, 1 << 40):
+        monkeypatch.setattr(lines.Part, "_sums", lambda _, numbers=numbers: numbers)
+        found.append(fitted(x, x, range(25)))
+    kept, anew = found
+    assert torch.allclose(kept, anew, rtol=0, atol=1e-9)
+    assert kept.any()

@@ -57,10 +57,11 @@ def naming(path: Path | str) -> Iterator[None]:
         raise found from None
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, *parts: bytes | memoryview) -> None:
     """Writes bytes to a temporary file, flushes it to disk, then renames it to `path`."""
     with temporary(path) as place, naming(path), place.open("wb") as file:
-        file.write(data)
+        for part in parts:
+            file.write(part)
 
 
 def try_out(path: Path) -> None:

@@ -36,16 +36,19 @@ def write(path: str | Path, tensors: dict[str, Tensor], description: dict[str, A
         "about": about,
         "sha256": digest(tensors, about),
     }
-    atomic.write(Path(path), _sorted(to_bytes(tensors, metadata)))
+    atomic.write(Path(path), *_sorted(to_bytes(tensors, metadata)))
 
 
-def _sorted(data: bytes) -> bytes:
-    """Returns a safetensors file with its metadata in order: the same model has the same bytes."""
+def _sorted(data: bytes) -> tuple[bytes, memoryview]:
+    """Returns a safetensors file with its metadata in order: the same model has the same bytes.
+
+    Header and tensors are apart, so that these are not copied.
+    """
     header, start = _header(data)
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
     words = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     words += b" " * (-len(words) % ALIGNMENT)
-    return len(words).to_bytes(LENGTH, "little") + words + data[start:]
+    return len(words).to_bytes(LENGTH, "little") + words, memoryview(data)[start:]
 
 
 def _finite(value: Any) -> Any:
@@ -63,7 +66,7 @@ def digest(tensors: dict[str, Tensor], about: str) -> str:
     for name in sorted(tensors):
         t = tensors[name].detach().cpu().contiguous()
         found.update(f"{name} {t.dtype} {tuple(t.shape)}".encode())
-        found.update(t.numpy().tobytes())
+        found.update(t.view(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nits.chunks import slices
-from nits.weights.shrinkage import Folds, Sums
+from nits.weights.shrinkage import Folds, Sums, added
 
 REACH = 1.5
 """Values further beyond the middle 80 % than this, times its width, are moved to that limit."""
@@ -145,9 +145,25 @@ class Part(NamedTuple):
         """Returns the sums of the folds, weights scaled to sum to the effective number of rows."""
         weight = self.table.weight[torch.cat(self.rows)]
         scale = weight.sum() / weight.square().sum()
-        sums = [self.table.sums(self.features, self.targets, r, scale) for r in self.rows]
         later = self.features.unsqueeze(1) >= self.table.before[self.targets]
-        return Folds(sums, later, self.used)
+
+        def anew(which: Sequence[int]) -> Sums:
+            rows = torch.cat([self.rows[k] for k in which])
+            return self.table.sums(self.features, self.targets, rows, scale)
+
+        if self._sums() > len(self.features) * len(weight):
+            return Folds(len(self.rows), anew, later, self.used)
+        each = [anew([k]) for k in range(len(self.rows))]
+        return Folds(len(each), lambda which: added([each[k] for k in which]), later, self.used)
+
+    def _sums(self) -> int:
+        """Returns how many numbers the sums of all folds are.
+
+        If they are more than the features' own, they are made anew whenever they are needed, which
+        takes little beside the regressions on so many features.
+        """
+        p = len(self.features) + 1
+        return len(self.rows) * p * (p + len(self.targets))
 
     def screened(self, most: int) -> Part:
         """Keeps the features most correlated with the one target, in training rows of each fold."""

@@ -11,7 +11,7 @@ is the squared error of a line on the rows held out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -53,12 +53,11 @@ class Sums(NamedTuple):
         count = self.gram[-1, -1].clamp(min=1e-300)
         return self.gram[:-1, -1] / count, self.cross[-1] / count
 
-    def about(self, x: Tensor, y: Tensor, used: Tensor) -> Sums:
-        """Returns the sums for x and y less given means, without constant; 0 where not used."""
-        return Sums(self.gram.clone(), self.cross.clone(), self.square).moved(x, y, used)
-
     def moved(self, x: Tensor, y: Tensor, used: Tensor) -> Sums:
-        """Returns the same as `about`, in the place of these sums: they may have millions."""
+        """Returns the sums for x and y less given means, without constant; 0 where not used.
+
+        In the place of these sums: they may have millions.
+        """
         n, x_sum, y_sum = self.gram[-1, -1].clone(), self.gram[:-1, -1].clone(), self.cross[-1]
         rest = x_sum - n / 2 * x
         gram = self.gram[:-1, :-1].addr_(x, rest, alpha=-1).addr_(rest, x, alpha=-1)
@@ -77,17 +76,18 @@ class Sums(NamedTuple):
 
 
 class Folds(NamedTuple):
-    """The sums of the folds of some rows."""
+    """The folds of some rows."""
 
-    folds: list[Sums]
+    number: int  # K
+    sums: Callable[[Sequence[int]], Sums]  # those over the rows of some folds, to be written on
     later: Tensor  # whether a target may not use a feature, shape (p, D)
     used: Tensor  # features used if a fold is held out, and, last, if none is, shape (K + 1, p)
 
     def best(self) -> tuple[Tensor, Tensor]:
         """Returns the lines preferred by held-out rows, shape (D, p), and constants, shape (D,)."""
-        several = len(self.folds) > 1 and len(self.later) > 0
+        several = self.number > 1 and len(self.later) > 0
         errors = self._errors() if several else None
-        total = _added(self.folds)
+        total = self.sums(range(self.number))
         x, y = total.means()
         lines = torch.zeros_like(total.cross[:-1])
         if errors is not None:
@@ -105,7 +105,7 @@ class Folds(NamedTuple):
     def _errors(self) -> tuple[Tensor, Tensor, Tensor]:
         """Returns held-out errors of constants, shape (D,), of sparse and of ridge lines."""
         # A split is made when it is needed, and no longer held: each may have millions of numbers.
-        every = range(len(self.folds))
+        every = range(self.number)
         constant = torch.stack([self._split(k)[1].square for k in every]).sum(0)
         ridge = torch.stack([_ridge_errors(*self._split(k), self.later) for k in every]).sum(0)
         sparse = constant.new_full((SIZES[-1], len(constant)), torch.inf)
@@ -118,12 +118,12 @@ class Folds(NamedTuple):
 
     def _split(self, k: int) -> tuple[Sums, Sums]:
         """Returns the sums of training and of held-out rows if fold k is held out."""
-        train = _added([*self.folds[:k], *self.folds[k + 1 :]])
+        train = self.sums([other for other in range(self.number) if other != k])
         means = train.means()
-        return train.moved(*means, self.used[k]), self.folds[k].about(*means, self.used[k])
+        return train.moved(*means, self.used[k]), self.sums([k]).moved(*means, self.used[k])
 
 
-def _added(folds: list[Sums]) -> Sums:
+def added(folds: Sequence[Sums]) -> Sums:
     """Returns the sums over the rows of several folds, which no fold shares."""
     total = Sums(*(sums.clone() for sums in folds[0]))
     for fold in folds[1:]:
@@ -160,10 +160,10 @@ def _ridge(sums: Sums, penalty: float, later: Tensor) -> Tensor:
     gram = sums.gram.clone()
     gram.diagonal().add_(ridge)
     factor, _ = torch.linalg.cholesky_ex(gram, out=(gram, gram.new_empty(0, dtype=torch.int32)))
-    half = torch.linalg.solve_triangular(factor, sums.cross, upper=False)
+    half: Tensor = torch.linalg.solve_triangular(factor, sums.cross, upper=False)
     half.masked_fill_(later, 0.0)
-    lines: Tensor = torch.linalg.solve_triangular(factor.t(), half, upper=True)
-    return lines
+    torch.linalg.solve_triangular(factor.t(), half, upper=True, out=half)
+    return half
 
 
 def _ridge_errors(train: Sums, held: Sums, later: Tensor) -> Tensor:
