@@ -67,6 +67,49 @@ def test_rows_in_order_need_no_places() -> None:
         torch.testing.assert_close(steps.given.theta, wanted)
 
 
+@pytest.mark.parametrize("context", [0, 3])
+def test_rows_are_filled_as_by_their_network(context: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [network(seed, context=context) for seed in range(3)]
+    source = torch.Generator().manual_seed(6)
+    member = torch.randint(3, (40,), generator=source)
+    told = torch.randn(40, context, generator=source) if context else None
+    u = torch.rand(40, len(HEADS), generator=source)
+    given = torch.full_like(u, torch.nan)
+    given[::3, ORDER[0]] = 2.0
+    # Several turns, so that rows of one must not end among those of another.
+    monkeypatch.setattr(NITS, "stepped_at_once", property(lambda self: 16))
+    with torch.no_grad():
+        found = Stacked(members).filled(u, given, member, told)
+        each = torch.stack([one.filled(u, given, told) for one in members])
+    wanted = each[member, torch.arange(40)]
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+def test_a_mixture_draws_its_networks_together_and_others_alone() -> None:
+    alone = network(7, hidden=16)
+    mixture = nits.Mixture([network(0), alone, network(1)], weights=[1, 1, 2])
+    chosen = torch.tensor([0, 1, 2, 2, 0, 1])
+    with torch.no_grad():
+        found = list(mixture._chosen(chosen))
+    stack, rows, which = found[0]
+    assert isinstance(stack, Stacked)
+    assert (rows.tolist(), which.tolist()) == ([0, 2, 3, 4], [0, 1, 1, 0])
+    assert found[1][0] is alone
+    assert found[1][1].tolist() == [1, 5]
+    assert not any(isinstance(some, Stacked) for some, *_ in mixture._chosen(chosen))
+
+
+def test_draws_of_a_mixture_have_its_distribution() -> None:
+    """Kolmogorov and Smirnov's test on a real column: a false alarm in about 5,000 runs."""
+    members = [network(0, False), network(7, False, hidden=16), network(1, False)]
+    mixture = nits.Mixture(members, weights=[1, 1, 2])
+    rows = mixture.sample(4000, generator=1)
+    with torch.no_grad():
+        u = mixture.to_uniform(rows)[:, 0].sort().values.double()
+    even = (torch.arange(4000) + 0.5) / 4000
+    assert float((u - even).abs().max()) < 2.2 / 4000**0.5
+
+
 def test_only_networks_of_one_shape_are_stacked() -> None:
     other = NITS.mlp(HEADS, hidden=12, blocks=2, guess=True)  # another order
     members = [

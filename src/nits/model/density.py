@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -233,24 +232,9 @@ class Density(nn.Module, ABC):
         within: Sequence[tuple[float, float]] | None = None,
     ) -> Tensor:
         """Returns rows at probabilities u, except for the given values, those that are not NaN."""
-        ends = [(-math.inf, math.inf)] * self.columns if within is None else list(within)
         size = len(u) if torch.is_grad_enabled() else self.stepped_at_once
         parts = [u.new_empty(0, self.columns)]
         for some in slices(len(u), max(size, 1)):
-            about = None if context is None else context[some]
-            parts.append(self._stepped(u[some], about, given[some], ends))
+            steps = self.steps(len(u[some]), None if context is None else context[some])
+            parts.append(steps.rows(self.order, u[some], given[some], within))
         return torch.cat(parts)
-
-    def _stepped(
-        self,
-        u: Tensor,
-        context: Tensor | None,
-        given: Tensor,
-        within: list[tuple[float, float]],
-    ) -> Tensor:
-        steps = self.steps(len(u), context)
-        found = []
-        for i in self.order.tolist():
-            found.append(steps.drawn(steps.between(u[:, i], *within[i]), given[:, i]))
-            steps.feed(found[-1])
-        return torch.stack(found, 1)[:, self.order.argsort()]

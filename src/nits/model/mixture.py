@@ -10,8 +10,8 @@ weights depend on the columns before:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +21,12 @@ from nits import checks
 from nits.model import persistence
 from nits.model.density import Density
 from nits.model.mixed import MixedDistribution, MixedSteps, log_sum
+from nits.model.stacked import Stacked, alike
 from nits.pnn.random import another, private_generator
 from nits.weights.allowance import Allowance
+
+if TYPE_CHECKING:
+    from nits.model.joint import NITS
 
 
 class Mixture(Density):
@@ -184,17 +188,34 @@ class Mixture(Density):
             return super().sample(n, context, generator, quasi=True, given=given)
         checks.positive("n", n)
         context = checks.one_for_all(context, n)
+        context = checks.context(context, n, self.context_features, self.like)
         source = private_generator(generator, self.like.device)
         kept = None if given is None else given.to(self.like).expand(n, -1)
         with torch.no_grad():
             chosen = torch.multinomial(self._shares(n, context, kept), 1, generator=source)
             rows = self.like.new_empty(n, self.columns)
-            for k, member in enumerate(self.members):
-                here = (chosen[:, 0] == k).nonzero().flatten()
-                if len(here):
-                    about, values = (None if t is None else t[here] for t in (context, kept))
-                    rows[here] = member.sample(len(here), about, source, given=values)
+            for some, here, which in self._chosen(chosen[:, 0]):
+                about, values = (None if t is None else t[here] for t in (context, kept))
+                if isinstance(some, Stacked):
+                    rows[here] = some.sample(which, about, source, values)
+                else:
+                    rows[here] = some.sample(len(here), about, source, given=values)
         return rows
+
+    def _chosen(self, chosen: Tensor) -> Iterator[tuple[Density | Stacked, Tensor, Tensor]]:
+        """Yields members, networks of one shape together, the rows that chose them, and which.
+
+        chosen: The member of each row, shape (N,).
+        """
+        apart = torch.is_grad_enabled()  # networks that are stacked record no gradients
+        each = [[k] for k in range(len(self.members))]
+        for places in each if apart else alike(self.members):
+            found = torch.tensor(places, device=chosen.device)
+            here = torch.isin(chosen, found).nonzero().flatten()
+            if len(here):
+                some = [self.members[k] for k in places]
+                together = some[0] if len(some) == 1 else Stacked(cast("list[NITS]", some))
+                yield together, here, torch.searchsorted(found, chosen[here])
 
     def filled(
         self,
@@ -246,10 +267,12 @@ class Mixture(Density):
         eps = torch.finfo(u.dtype).eps
         u = u.index_put((every, column), inner.clamp(eps / 4, 1 - eps))
         rows = torch.empty_like(u)
-        for k, member in enumerate(self.members):
-            at = (chosen == k).nonzero().flatten()
-            if len(at):
-                rows[at] = member.filled(u[at], given[at], None if context is None else context[at])
+        for some, at, which in self._chosen(chosen):
+            about = None if context is None else context[at]
+            if isinstance(some, Stacked):
+                rows[at] = some.filled(u[at], given[at], which, about)
+            else:
+                rows[at] = some.filled(u[at], given[at], about)
         return rows
 
     def _shares(self, n: int, context: Tensor | None, given: Tensor | None) -> Tensor:

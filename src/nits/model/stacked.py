@@ -10,10 +10,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from nits.chunks import slices
 from nits.model.density import Density
 from nits.model.joint import NITS
 from nits.model.reading import features_of
 from nits.model.steps import HeadSteps
+from nits.pnn.random import uniform
 from nits.weights.stacked_stepper import Places, StackedStepper, shape
 
 
@@ -47,6 +49,34 @@ class Stacked:
         context: What they read besides, shape (N, C).
         """
         return StackedSteps(self, member, None if context is None else context.t())
+
+    def sample(
+        self,
+        member: Tensor,
+        context: Tensor | None,
+        generator: torch.Generator,
+        given: Tensor | None = None,
+    ) -> Tensor:
+        """Draws a row of the network that is named for each, shape (N, D); see `filled`."""
+        u = uniform(torch.Size((len(member), len(self.order))), self.like, generator)
+        return self.filled(
+            u, torch.full_like(u, torch.nan) if given is None else given, member, context
+        )
+
+    def filled(
+        self, u: Tensor, given: Tensor, member: Tensor, context: Tensor | None = None
+    ) -> Tensor:
+        """Returns rows at probabilities u, shape (N, D), except for values that are given.
+
+        given: NaN where values are to be found, shape (N, D).
+        member, context: As in `steps`.
+        """
+        rows = torch.empty_like(u)
+        for some in slices(len(u), max(1, self.members[0].stepped_at_once)):
+            here = some.start + member[some].argsort(stable=True)  # network by network: less moving
+            steps = self.steps(member[here], None if context is None else context[here])
+            rows[here] = steps.rows(self.order, u[here], given[here])
+        return rows
 
 
 class StackedSteps(HeadSteps):

@@ -55,6 +55,26 @@ class Steps(ABC):
         found = self.quantile(u)
         return found if draw.all() else torch.where(draw, found, given)
 
+    def rows(
+        self,
+        order: Tensor,
+        u: Tensor,
+        given: Tensor,
+        within: Sequence[tuple[float, float]] | None = None,
+    ) -> Tensor:
+        """Returns whole rows at probabilities u, shape (N, D), except for values that are given.
+
+        order: The columns in modelling order, none of which has been fed yet.
+        given: NaN where values are to be found.
+        within: For each column (low, high): the others are found in (low, high].
+        """
+        found = []
+        for i in order.tolist():
+            at = u[:, i] if within is None else self.between(u[:, i], *within[i])
+            found.append(self.drawn(at, given[:, i]))
+            self.feed(found[-1])
+        return torch.stack(found, 1)[:, order.argsort()]
+
 
 class HeadSteps(Steps):
     """The steps of `NITS`: a stepper of the weight model hands out the weights of each column.

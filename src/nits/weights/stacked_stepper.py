@@ -59,6 +59,8 @@ class Places:
         place = torch.empty_like(network)
         place[order] = torch.arange(len(network)) - first + network[order] * self.most
         self.place = None if torch.equal(place, torch.arange(count * self.most)) else place
+        in_turn = bool((network[1:] >= network[:-1]).all())
+        self.sizes = sizes.tolist() if in_turn else None
 
     def spread(self, rows: Tensor) -> Tensor:
         """Puts what rows have, shape (*, N), into layers, shape (*, K, m); 0 where no row is."""
@@ -72,6 +74,16 @@ class Places:
         """Returns what the layers, shape (K, P, m), have for each row, shape (P, N)."""
         flat = layers.transpose(0, 1).flatten(1)
         return flat if self.place is None else flat[:, self.place]
+
+    def products(self, weights: Tensor, layers: Tensor) -> Tensor:
+        """Returns each network's matrix, shape (K, P, H), times its layer (K, H, m): (P, N)."""
+        if self.sizes is None:
+            return self.gathered(torch.bmm(weights, layers))
+        found = layers.new_empty(weights.shape[1], sum(self.sizes))
+        parts = found.split(self.sizes, 1)
+        for k, (part, size) in enumerate(zip(parts, self.sizes, strict=True)):
+            torch.mm(weights[k], layers[k, :, :size], out=part)
+        return found
 
 
 class StackedStepper:
@@ -91,11 +103,14 @@ class StackedStepper:
         self.net = net = nets[0]
         self.starts = Starts.of(net)
         every = zip(*([net.first, *net.inner, net.last] for net in nets), strict=True)
-        self.layers = [_Layer(each) for each in every]
+        *inner, last = every
+        self.layers = [_Layer(each) for each in inner]
+        self.last = torch.stack([_with_bias(layer) for layer in last])
         like = net.last.bias
         k, m, units = places.count, places.most, len(net.ranks)
         self.features = like.new_zeros(k, sum(net.inputs), m)
         self.active = [like.new_zeros(k, units, m) for _ in self.layers[1:]]
+        self.read = like.new_ones(k, 1 + units, m)  # the first is that of the bias
         about = None if context is None else places.spread(context).transpose(0, 1)  # (K, C, m)
         self.lines = _Lines(models, about) if isinstance(models[0], Guided) else None
         self.context = None
@@ -107,10 +122,11 @@ class StackedStepper:
     def theta(self) -> Tensor:
         """Returns the weights of the next column, shape (P, N)."""
         rows, known = self.starts.written(self.position), self.starts.rank(self.position).stop
-        found = self.layers[-1].product(rows, known, self.active[-1])
-        if self.lines is not None:
-            found = self.lines.moved(self.position, found)
-        return self.places.gathered(found)
+        found = self.places.products(self.last[:, rows, : 1 + known], self.read[:, : 1 + known])
+        if self.lines is not None and (guess := self.lines.guess(self.position)) is not None:
+            moved = self.lines.following[self.position]
+            found.index_add_(0, moved, self.places.gathered(guess).expand(len(moved), -1))
+        return found
 
     def feed(self, features: Tensor) -> None:
         """Takes the features of that column, shape (K, inputs, m)."""
@@ -126,7 +142,7 @@ class StackedStepper:
         rows = self.starts.rank(self.position)
         if rows.start == rows.stop:
             return
-        act, (first, *inner, _) = self.net.activation, self.layers
+        act, (first, *inner) = self.net.activation, self.layers
         h = first.product(rows, self.starts.features[self.position], self.features)
         if self.context is not None:
             h = h + self.context[:, rows]
@@ -134,7 +150,16 @@ class StackedStepper:
             self.active[k][:, rows] = act(h)
             self.active[k + 1][:, rows] = act(inner[k].product(rows, rows.stop, self.active[k]))
             h = h + inner[k + 1].product(rows, rows.stop, self.active[k + 1])
-        self.active[-1][:, rows] = act(h)
+        self.read[:, 1 + rows.start : 1 + rows.stop] = act(h)
+
+
+def _with_bias(layer: torch.nn.Module) -> Tensor:
+    """Returns a layer's matrix with its bias as the first column, which costs no sum of its own."""
+    parts = (
+        layer.get_parameter("bias").detach().unsqueeze(1),
+        layer.get_parameter("weight").detach(),
+    )
+    return torch.cat(parts, 1)
 
 
 class _Layer:
@@ -169,11 +194,9 @@ class _Lines:
         """Takes the features of a column, shape (K, inputs, m)."""
         self.known.append(features[:, self.read[position]])
 
-    def moved(self, position: int, theta: Tensor) -> Tensor:
-        """Adds the guess of a column to its centres in θ, shape (K, P, m)."""
-        rows = self.following[position]
-        if not self.known or not len(rows):
-            return theta
+    def guess(self, position: int) -> Tensor | None:
+        """Returns what is added to the centres of a column, shape (K, 1, m); None for nothing."""
+        if not self.known or not len(self.following[position]):
+            return None
         known = torch.cat(self.known, 1)
-        guess = self.coefficients[:, position : position + 1, : known.shape[1]] @ known
-        return theta.index_add(1, rows, guess.expand(-1, len(rows), -1))
+        return self.coefficients[:, position : position + 1, : known.shape[1]] @ known
