@@ -37,13 +37,16 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=0)
     add("--settings", choices=KINDS, default=models.USUAL, help=f"{models.FREE} is of rivals")
     add("--order", help="of the columns: random, reversed, greedy, or as 2,0,1")
-    add("--save", type=Path, help="safetensors file for the weights of nits-mlp")
+    add("--checkpoint", type=Path, help="file to go on with if the run was stopped")
+    add("--save", type=Path, help="safetensors file for the weights of a model of ours")
     add("--half", action="store_true", help="save in float16 and report what that scores")
     args = parser.parse_args(argv)
     if not args.minutes > 0:
         parser.error(f"--minutes must be positive, but is {args.minutes:g}.")
-    if args.save and args.model != models.OURS:
-        parser.error(f"--save keeps the weights of {models.OURS} only, not of {args.model}.")
+    if args.save and args.model not in models.ALL_OURS:
+        parser.error(f"--save keeps the weights of our models, not of {args.model}.")
+    if args.checkpoint and args.model not in models.ALL_OURS:
+        parser.error(f"--checkpoint is of our models, not of {args.model}.")
     if args.half and not args.save:
         parser.error("--half says how to save, but there is no --save.")
     return args
@@ -66,9 +69,10 @@ def trained(args: argparse.Namespace, split: Split) -> Record:
         order = {"order": args.order} if args.order else {}
         settings = ordered({**settings, **order}, split.train, args.seed)
     about = circumstances()
-    split, shift = scaled(split)
-    fitted = models.fit(args.model)(split, settings, args.minutes, args.seed)
-    kept = keep(fitted, args.save, half=args.half) if args.save else {}
+    split, shift = scaled(split, alike=settings.get("alike", False))
+    kept = {"checkpoint": args.checkpoint} if args.checkpoint else {}
+    fitted = models.fit(args.model)(split, {**settings, **kept}, args.minutes, args.seed)
+    saved = keep(fitted, args.save, half=args.half) if args.save else {}
     history = [{"seconds": s, "validation_nats": finite(v + shift)} for s, v in fitted.history]
     return {
         **about,
@@ -87,7 +91,7 @@ def trained(args: argparse.Namespace, split: Split) -> Record:
         "chosen": fitted.chosen,
         "shift": shift,
         **held_out(fitted.log_prob, split, shift),
-        **kept,
+        **saved,
         "history": history,
     }
 

@@ -18,15 +18,20 @@ USUAL = (0.5, 2.0)
 """Deviations at which a data set is left as its protocol has it."""
 
 
-def scaled(split: Split) -> tuple[Split, float]:
+def scaled(split: Split, *, alike: bool = False) -> tuple[Split, float]:
     """Returns the split as models see it, and what to add to their nats to have those of the data.
 
     If z = (x − m) / s then log p(x) = log p(z) − Σ log s. Means m and deviations s are those of
     train.
+
+    alike: Whether all columns have one deviation and are not shifted, as pixels that a model turns
+        and mirrors must.
     """
     mean, deviation = (f(split.train, axis=0, dtype=np.float64) for f in (np.mean, np.std))
     if ((deviation > USUAL[0]) & (deviation < USUAL[1])).all():
         return split, 0.0
+    if alike:
+        mean, deviation = np.zeros_like(mean), np.full_like(deviation, deviation.mean())
     train, validation, test = (
         ((part - mean) / deviation).astype(np.float32)
         for part in (split.train, split.validation, split.test)

@@ -28,7 +28,7 @@ from nits.heads import (
 from nits.model.calibrated import BUMPS, Calibrated
 from nits.model.density import Density
 from nits.pnn.curves import Asinh, Log
-from nits.weights import ConvSize, Guided
+from nits.weights import CausalWindow, ConvSize, Guided, WindowSize
 
 D = TypeVar("D", bound=Density)
 
@@ -120,6 +120,20 @@ def conv(
     return NITS.conv(shape, head, size=size, context=context, present=present)
 
 
+def window(
+    shape: tuple[int, int, int], head: Head, context: int = 0, present: Tensor | None = None
+) -> NITS:
+    """A network on windows, with predictions and scales as if it had seen images."""
+    size = WindowSize(reach=2, hidden=9, blocks=2)
+    model = NITS.conv(shape, head, size=size, context=context, present=present)
+    if isinstance(model.weights, CausalWindow):
+        local = model.weights.local
+        for buffer in (local.lines, local.chain):
+            buffer.copy_(torch.randn(buffer.shape) * 0.3)
+        local.spread.copy_(0.8 + 0.4 * torch.rand(local.spread.shape))
+    return model
+
+
 def mlp(heads: list[Head] | int, context: int = 0, order: list[int] | None = None) -> NITS:
     return NITS.mlp(heads, hidden=21, blocks=2, context=context, order=order)
 
@@ -206,6 +220,19 @@ MODELS: dict[str, Callable[[], Density]] = {
             (1, 3, 2), Continuous(hidden=SMALL), present=torch.tensor([[1, 1], [0, 1], [1, 0]])
         ),
         18,
+    ),
+    "window": lambda: randomized(lambda: window((1, 2, 3), Continuous(hidden=SMALL)), 37),
+    "window-channels": lambda: randomized(
+        lambda: window((2, 2, 2), Quantized(0.0, 1.0, 6, SMALL, knots=3)), 38
+    ),
+    "window-context": lambda: randomized(
+        lambda: window((1, 2, 2), Continuous(-2.0, 2.0, SMALL), context=2), 39
+    ),
+    "window-present": lambda: randomized(
+        lambda: window(
+            (1, 3, 2), Continuous(hidden=SMALL), present=torch.tensor([[1, 1], [0, 1], [1, 0]])
+        ),
+        40,
     ),
     "whitened": lambda: randomized(lambda: whitened(real(3)), 19),
     "whitened-context": lambda: randomized(lambda: whitened(real(4), 2, [2, 0, 3, 1]), 21),

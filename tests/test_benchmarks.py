@@ -227,6 +227,27 @@ def test_patches_go_through_convolutions() -> None:
     assert np.isfinite(made.log_prob(split.test)).all()
 
 
+def test_patches_go_through_windows_and_are_gone_on_with(tmp_path: Path) -> None:
+    x = rows(400, 0, 64)
+    x = (x - x.mean(1, keepdims=True))[:, :-1]
+    split = Split("patches", x[:300], x[300:350], x[350:], tuple(map(str, range(63))))
+    own = {"pnn": [3], "hidden": 4, "blocks": 1, "epochs": 2, "checkpoint": tmp_path / "kept"}
+    chosen = {**models.settings("bsds300", "nits-window"), **own, "batch_size": 32}
+    made = ours.fit(split, chosen, 0.5, 0)
+    again = ours.fit(split, chosen, 0.5, 0)
+    assert made.epochs == again.epochs == pytest.approx(2, abs=0.1)
+    np.testing.assert_array_equal(made.log_prob(split.test), again.log_prob(split.test))
+
+
+def test_columns_that_are_turned_have_one_scale() -> None:
+    x = rows(200, 0, 3) * np.array([1.0, 5.0, 9.0], np.float32) + 1
+    split = Split("table", x[:100], x[100:150], x[150:], ("a", "b", "c"))
+    found, shift = scores.scaled(split, alike=True)
+    ratio = np.asarray(split.train, np.float64) / found.train
+    np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-5)
+    assert shift == pytest.approx(-3 * math.log(ratio[0, 0]), rel=1e-5)
+
+
 def test_an_order_is_spelled_out() -> None:
     def spelled(order: object, seed: int = 0) -> list[int]:
         found: list[int] = ours.ordered({"order": order}, rows(9, 0), seed)["order"]

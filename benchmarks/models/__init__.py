@@ -17,10 +17,11 @@ from models.fitted import Fitted, Settings
 from nits.datasets import Split
 
 OURS = "nits-mlp"
-ALL_OURS = (OURS, "nits-conv")
+ALL_OURS = (OURS, "nits-conv", "nits-window")
 MODULES = {
     "nits-mlp": "ours",
     "nits-conv": "ours",
+    "nits-window": "ours",
     "zuko-nsf": "zuko_flows",
     "zuko-maf": "zuko_flows",
     "zuko-naf": "zuko_flows",

@@ -17,7 +17,7 @@ from nits.tables.orders import greedy
 from nits.training.likelihood import start_from_data
 from nits.training.rows import Rows
 from nits.training.schedules import Cosine
-from nits.weights import ConvSize, activations
+from nits.weights import ConvSize, WindowSize, activations
 
 Ends = tuple[list[float], list[float]]
 """Both ends of every column's support."""
@@ -64,9 +64,25 @@ def conv(columns: int, settings: Settings) -> Density:
     return nits.Whitened(model) if settings["whiten"] else model
 
 
+def window(columns: int, settings: Settings) -> Density:
+    """Returns the untrained network on windows of patches, averaged over their symmetries.
+
+    The last pixel of a patch less its mean, which is left out, makes its pixels add up to zero.
+    """
+    names = ("reach", "hidden", "blocks", "dropout")
+    model = nits.NITS.conv(
+        (1, SIDE, SIDE),
+        nits.heads.Continuous(hidden=tuple(settings["pnn"])),
+        size=WindowSize(*(settings[name] for name in names)),
+        present=torch.arange(SIDE**2).view(SIDE, SIDE) < columns,
+    )
+    return nits.Symmetric(model, nits.images.symmetries(SIDE, SIDE), balanced=True)
+
+
 BUILD: dict[str, Callable[[Points, Settings], Density]] = {
     "nits-mlp": lambda train, settings: mlp(support(train), settings),
     "nits-conv": lambda train, settings: conv(train.shape[1], settings),
+    "nits-window": lambda train, settings: window(train.shape[1], settings),
 }
 
 
@@ -108,15 +124,17 @@ def fit_one(split: Split, settings: Settings, minutes: float, seed: int) -> Fitt
     model = BUILD[settings["model"]](split.train, settings)
     if settings["start_from_data"]:
         start_from_data(model, Rows(split.train))
-    begun = clock.seconds
+    begun, kept = clock.seconds, settings.get("checkpoint")
     history = nits.fit(
         model,
         split.train,
-        validation=split.validation,
+        validation=split.validation[: settings.get("validation_rows")],
         recipe=recipe(settings),
         max_epochs=settings["epochs"] or None,
         max_minutes=clock.minutes_left,
         seed=seed,
+        checkpoint=kept,
+        resume=kept if kept and kept.exists() else None,
     )
     if history.stopped == "interrupted":
         raise KeyboardInterrupt

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nits.model.mixture import Mixture
     from nits.model.random_roles import RandomRoles
     from nits.model.roles import Roles
+    from nits.model.symmetric import Symmetric
     from nits.model.whitened import Whitened
     from nits.persistence import load, save
     from nits.pnn.binned import QuantizedPNN
@@ -53,6 +54,7 @@ __all__ = [
     "Roles",
     "Rows",
     "ScheduleFree",
+    "Symmetric",
     "Whitened",
     "datasets",
     "fit",
@@ -86,6 +88,7 @@ _PLACES = {
     "Roles": "model.roles",
     "Rows": "training.rows",
     "ScheduleFree": "training.optimizers",
+    "Symmetric": "model.symmetric",
     "Whitened": "model.whitened",
     "fit": "training.fit",
     "load": "persistence",

@@ -4,5 +4,6 @@ Imports `nits.model`, `nits.training` and `nits.datasets`; the command line impo
 """
 
 from nits.images.rows import to_images, to_rows
+from nits.images.symmetries import symmetries
 
-__all__ = ["to_images", "to_rows"]
+__all__ = ["symmetries", "to_images", "to_rows"]

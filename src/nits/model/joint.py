@@ -26,7 +26,7 @@ from nits.model.ends import Ends
 from nits.model.reading import Reading
 from nits.model.steps import HeadSteps
 from nits.pnn.random import Seeded
-from nits.weights import CausalConv, ConvSize, Guided, Independent, MaskedMLP, Replay, WeightModel
+from nits.weights import ConvSize, Guided, Independent, MaskedMLP, Replay, WeightModel, WindowSize
 from nits.weights import description as weights_to_json
 from nits.weights.activations import Activation
 from nits.weights.allowance import Allowance
@@ -101,19 +101,20 @@ class NITS(Density):
         shape: tuple[int, int, int],
         head: Head | None = None,
         *,
-        size: ConvSize | None = None,
+        size: ConvSize | WindowSize | None = None,
         context: int = 0,
         present: Tensor | None = None,
         generator: Seeded = None,
     ) -> Self:
         """Returns NITS-CONV for C × H × W images as rows (`nits.images.to_rows`), 8-bit by default.
 
+        size: Of a `CausalConv`, by default, or of a `CausalWindow`.
         present: Which pixels are modelled, shape (H, W); all by default.
         """
         head = head or Quantized(0.0, 1.0, 256)
         count = shape[0] * (shape[1] * shape[2] if present is None else int(present.sum()))
         sizes = [head.inputs] * count, [head.weights] * count, context
-        net = CausalConv(
+        net = (size or ConvSize()).network(
             *sizes, shape=shape, size=size, present=present, units=head.units, generator=generator
         )
         return cls([head] * count, net)

@@ -25,6 +25,7 @@ KINDS = {
     "mixture": "nits.model.mixture.Mixture",
     "calibrated": "nits.model.calibrated.Calibrated",
     "whitened": "nits.model.whitened.Whitened",
+    "symmetric": "nits.model.symmetric.Symmetric",
     "roles": "nits.model.random_roles.RandomRoles",
     "dequantized": "nits.images.dequantized.Dequantized",
 }

@@ -1,13 +1,14 @@
 """The weight models W, which map the columns before to the PNN weights θ of each column.
 
 `weight_model` says what each of them does. `Independent` is the smallest, `MaskedMLP` is for
-tables, `CausalConv` for images; `Guided` adds a straight-line guess to one of the others, `Heard`
-hides some features of the context from it, and `Clusters` is a Gaussian mixture. Each has a stepper
-for sampling. They know features and numbers of weights, not what these mean. Imports `nits.heads`
-and what lies below it; `nits.model` builds on it.
+tables, `CausalConv` and `CausalWindow` for images; `Guided` adds a straight-line guess to one of
+the others, `Heard` hides some features of the context from it, and `Clusters` is a Gaussian
+mixture. Each has a stepper for sampling. They know features and numbers of weights, not what these
+mean. Imports `nits.heads` and what lies below it; `nits.model` builds on it.
 """
 
 from nits.weights.causal_conv import SIZES, CausalConv, ConvSize
+from nits.weights.causal_window import CausalWindow, WindowSize
 from nits.weights.clusters import Clusters
 from nits.weights.guided import Guided
 from nits.weights.heard import Heard
@@ -18,6 +19,7 @@ from nits.weights.weight_model import Replay, Stepper, WeightModel
 __all__ = [
     "SIZES",
     "CausalConv",
+    "CausalWindow",
     "Clusters",
     "ConvSize",
     "Guided",
@@ -27,4 +29,5 @@ __all__ = [
     "Replay",
     "Stepper",
     "WeightModel",
+    "WindowSize",
 ]

@@ -16,8 +16,8 @@ a file has the entries that the mask keeps."""
 COLUMNS = 2**18
 """Columns that any file may have: images have many without a weight of their own."""
 
-BLOCKS, DILATION = 1000, 2**12
-"""The deepest network, and the widest gaps in its convolutions."""
+BLOCKS, DILATION, REACH = 1000, 2**12, 2**10
+"""The deepest network, the widest gaps in its convolutions, and the widest window."""
 
 OVERHEAD = 2**14
 """Numbers that would take as much memory as the objects of a network without weights."""
@@ -96,10 +96,36 @@ class Allowance:
         for dilation in dilations:
             size(dilation, "a dilation", DILATION, least=1)
         context = size(about["context"], "context", self.numbers)
-        read = size(channels[0], "the number of channels", self.numbers, least=1)
-        pixels = [size(side, "a side of the images", COLUMNS, least=1) for side in channels[1:]]
-        self.columns(read * pixels[0] * pixels[1])
+        read, _ = self._image(channels)
         self.take(filters * (read * (inputs + outputs) + blocks * (2 * filters + context)))
+
+    def causal_window(self, about: dict[str, Any], shape: Sequence[int], outputs: int) -> None:
+        """Checks the sizes of a `CausalWindow`.
+
+        about: Has a `size`, as `WindowSize` has it, and a `context`.
+        shape: Channels, height and width of the images.
+        outputs: Of one column.
+        """
+        reach, hidden, blocks, dropout = about["size"]
+        share(dropout, "dropout")
+        size(reach, "reach", REACH, least=1)
+        size(hidden, "hidden", self.numbers, least=1)
+        size(blocks, "blocks", BLOCKS)
+        context = size(about["context"], "context", self.numbers)
+        channels, pixels = self._image(shape)
+        window = 2 * reach * (reach + 1)
+        read = channels * window + context + sum(shape)
+        self.take(hidden * (read + 2 * blocks * hidden + channels * (outputs + channels)))
+        # Each pixel has an index into its window, and there may be as many kinds of windows.
+        kinds = min(pixels, (2 * reach + 1) * (reach + 1))
+        self.take(pixels * window + kinds * channels * (channels * window + 1))
+
+    def _image(self, shape: Sequence[int]) -> tuple[int, int]:
+        """Checks channels, height and width; returns the channels and the number of pixels."""
+        channels = size(shape[0], "the number of channels", self.numbers, least=1)
+        height, width = (size(side, "a side of the images", COLUMNS, least=1) for side in shape[1:])
+        self.columns(channels * height * width)
+        return channels, height * width
 
 
 def share(value: Any, name: str) -> None:

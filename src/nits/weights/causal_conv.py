@@ -55,6 +55,11 @@ class ConvSize(NamedTuple):
     dilations: tuple[int, ...] = (1, 2, 4)
     dropout: float = 0.0
 
+    @property
+    def network(self) -> Any:
+        """The weight model that has such a size: `CausalConv`."""
+        return CausalConv
+
 
 STARTED_FROM = 1_000_000
 """Values of training images that the initial linear prediction is fitted to."""

@@ -11,6 +11,7 @@ from nits.heads import Head
 from nits.weights import activations
 from nits.weights.allowance import Allowance, size
 from nits.weights.causal_conv import CausalConv, ConvSize
+from nits.weights.causal_window import CausalWindow, WindowSize
 from nits.weights.clusters import Clusters
 from nits.weights.guided import Guided
 from nits.weights.heard import Heard
@@ -45,9 +46,11 @@ def described(weights: WeightModel) -> dict[str, Any]:
         return {"kind": "masked_mlp", "context": weights.context, **weights.sizes()}
     if isinstance(weights, CausalConv):
         return {"kind": "causal_conv", "context": weights.context, **weights.sizes()}
+    if isinstance(weights, CausalWindow):
+        return {"kind": "causal_window", "context": weights.context, **weights.sizes()}
     raise TypeError(
-        "a file can describe Guided, Heard, Clusters, Independent, MaskedMLP and CausalConv, "
-        f"but not {type(weights).__name__}; save its state_dict yourself."
+        "a file can describe Guided, Heard, Clusters, Independent, MaskedMLP, CausalConv and "
+        f"CausalWindow, but not {type(weights).__name__}; save its state_dict yourself."
     )
 
 
@@ -98,6 +101,19 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head], allowance: Allowanc
             context,
             shape=(channels, height, width),
             size=ConvSize(filters, blocks, tuple(dilations), dropout),
+            present=torch.tensor(about["present"], dtype=torch.bool),
+            units=heads[0].units,
+            generator=0,
+        )
+    if about["kind"] == "causal_window":
+        allowance.causal_window(about, about["shape"], outputs[0])
+        channels, height, width = about["shape"]
+        return CausalWindow(
+            inputs,
+            outputs,
+            context,
+            shape=(channels, height, width),
+            size=WindowSize(*about["size"]),
             present=torch.tensor(about["present"], dtype=torch.bool),
             units=heads[0].units,
             generator=0,
