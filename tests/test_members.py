@@ -475,6 +475,19 @@ def test_networks_that_stop_early_leave_steps_to_others(
     assert [task.fold for task in later] == [1 + k // 3 for k in range(expected)]
 
 
+def test_networks_that_there_was_no_time_for_leave_their_folds_alone() -> None:
+    """Of six networks on two folds there was time for two; the others come on further folds."""
+    model = NITSDensity(max_steps=1).fit(np.random.default_rng(0).normal(size=(100, 2)))
+    short = plan(2_000, 2)._replace(members=2, fitting=20_000.0)
+    course = tasks.Course.of(model, Rows(torch.zeros(2_000, 2)), short, 0)
+    assert course.tried == 2
+    first = [task for task in course.first() if task.recipe is not None]
+    every = [task.sort for task in first]
+    later = [task for task in course.second(every, [100, 100]) if task.recipe is not None]
+    assert (len(first), len(later)) == (2, short.wanted - 2 * 2)
+    assert [task.fold for task in later] == [2 + k // 2 for k in range(len(later))]
+
+
 def test_networks_of_one_style_learn_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     one = plan(300, 2)._replace(members=3, wanted=3, styles=MANY_STYLES)
     rounds = []

@@ -13,10 +13,10 @@ import torch
 import nits
 from mixed_table import mixed, small
 from nits.model.mixture import Mixture
-from nits.tables import orders, preparing, search, stacking, told
+from nits.tables import minutes, orders, preparing, search, stacking, told
 from nits.tables.defaults import plan
 from nits.tables.search import Search, Trial, chosen, rounds
-from nits.tables.tasks import Task, minutes_of
+from nits.tables.tasks import Task
 from nits.training.progress import Reporter
 
 EVERY = {orders.TABLE: [0, 1, 2], "greedy": [2, 0, 1], "reversed": [2, 1, 0]}
@@ -167,13 +167,26 @@ def test_trials_have_a_tenth_of_the_minutes(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_trials_leave_minutes_to_the_members() -> None:
     model = small(order="search", max_steps=None, max_minutes=0.1)
+    model.schema_ = small(max_steps=1).fit(labelled(50)).schema_
     one, several = (plan(100, 3)._replace(members=count) for count in (1, 4))
     model.order_trials_ = []
-    assert minutes_of(model, one) == 0.1
-    assert minutes_of(model, several) == pytest.approx(0.09)  # the rest is for outlier scores
+    assert minutes.of_members(model, one) == 0.1
+    # The rest is for outlier scores.
+    assert minutes.of_members(model, several) == pytest.approx(0.09)
     model.order_trials_ = [trial("greedy", 0.0)]
-    assert minutes_of(model, one) == pytest.approx(0.09)
-    assert minutes_of(model, several) == pytest.approx(0.08)
+    assert minutes.of_members(model, one) == pytest.approx(0.09)
+    assert minutes.of_members(model, several) == pytest.approx(0.08)
+
+
+def test_members_have_the_minutes_that_outlier_scores_cannot_use() -> None:
+    model = small(order="search", max_steps=None, max_minutes=100.0)
+    model.schema_ = small(max_steps=1).fit(labelled(50)).schema_
+    model.order_trials_ = []
+    several = plan(100, 3)
+    beside = minutes.of_outliers(model, several)
+    assert beside is not None
+    assert 0.0 < beside < 1.0
+    assert minutes.of_members(model, several) == pytest.approx(100.0 - beside)
 
 
 def test_members_of_several_orders_mix_exactly(several: Any) -> None:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from nits.engines.local import Local
 from nits.model.blurred import Blurred
 from nits.model.joint import NITS
-from nits.tables import resume, teaching
+from nits.tables import minutes, resume, teaching
 from nits.tables.blurred import Layout, OutlierNetwork, Place
 from nits.tables.columns import plainly
 from nits.tables.columns.column import Column
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import Plan
 from nits.tables.frames import Frame, Values
-from nits.tables.tasks import OUTLIERS, Task, scores_outliers
+from nits.tables.tasks import Task
 from nits.training import ranks
 from nits.training.crew import INTERRUPTED
 from nits.training.recipe import Recipe
@@ -32,7 +32,7 @@ SORT = "blurred rows"
 PLACE = "outliers.safetensors"
 """The file of a checkpoint that keeps it."""
 
-STEPS, BATCH, RATE = 1500, 128, 5e-3
+RATE = 5e-3
 HIDDEN, BLOCKS = 64, 2
 MOST = 100_000
 """Rows that it learns from at most."""
@@ -57,7 +57,7 @@ def prepared(
     plan: Plan,
 ) -> Prepared | None:
     """Returns the rows of a table, or some of them if they are many; None if none are wanted."""
-    if not scores_outliers(estimator, plan):
+    if not minutes.scores_outliers(estimator, plan):
         return None
     some = np.arange(0, len(frame), max(1, -(-len(frame) // MOST)))
     weight = None if weight is None else weight[some]
@@ -118,8 +118,8 @@ def _task(estimator: NITSDensity, what: Prepared, plan: Plan, seed: int) -> Task
         generator=seed,
     )
     density = Blurred(NITS(heads, net), [entry.width for entry in what.layout.entries])
-    minutes = estimator.max_minutes
-    recipe = Recipe(batch_size=BATCH, learning_rate=RATE)
+    recipe = Recipe(batch_size=minutes.OUTLIER_BATCH, learning_rate=RATE)
+    steps = minutes.OUTLIER_STEPS
     return Task(
         density,
         SORT,
@@ -129,7 +129,7 @@ def _task(estimator: NITSDensity, what: Prepared, plan: Plan, seed: int) -> Task
         torch.arange(len(what.rows)),
         torch.arange(0),
         recipe,
-        STEPS if estimator.max_steps is None else min(STEPS, estimator.max_steps),
-        None if minutes is None else OUTLIERS * minutes,
+        steps if estimator.max_steps is None else min(steps, estimator.max_steps),
+        minutes.of_outliers(estimator, plan),
         seed,
     )

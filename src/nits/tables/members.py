@@ -18,14 +18,14 @@ from nits.model.density import Density
 from nits.model.mixture import Mixture
 from nits.model.random_roles import RandomRoles
 from nits.model.roles import Roles
-from nits.tables import calibration, companion, exceedance, networks, resume, sharing
+from nits.tables import calibration, companion, exceedance, minutes, networks, resume, sharing
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import Plan
 from nits.tables.extremes import Extremes, extremes
 from nits.tables.judging import Done, Judged, Units, judged
 from nits.tables.networks import Sketch
 from nits.tables.schema import Schema
-from nits.tables.tasks import Course, Learned, Task, minutes_of
+from nits.tables.tasks import Course, Learned, Task
 from nits.tables.teaching import ended, taught_together
 from nits.training import ranks
 from nits.training.likelihood import start_from_data
@@ -147,9 +147,9 @@ def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan, spent: float = 0
     named = estimator.engine
     teams = sharing.teams(tasks, named.parallel() if named else sharing.cores(tasks))
     engine = named or Local(sharing.workers(teams))
-    if (minutes := minutes_of(estimator, plan)) is not None:
+    if (whole := minutes.of_members(estimator, plan)) is not None:
         count = 0 if spent else plan.members + companion.checked(estimator.answers)
-        left = max(minutes - spent / 60, minutes / plan.members)
+        left = max(whole - spent / 60, whole / plan.members)
         teams = sharing.timed(teams, left, count, engine.parallel())
     results = engine.run(taught_together, teams, progress=estimator.verbose)
     pairs = zip(teams, results, strict=True)

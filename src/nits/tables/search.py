@@ -19,7 +19,8 @@ from nits.engines.local import Local, available
 from nits.tables import orders, sharing, told
 from nits.tables.defaults import Plan
 from nits.tables.judging import Units
-from nits.tables.tasks import TRIALS, Course, Task
+from nits.tables.minutes import TRIALS
+from nits.tables.tasks import Course, Task
 from nits.tables.teaching import taught
 from nits.training import ranks
 from nits.training.crew import INTERRUPTED

@@ -25,28 +25,6 @@ TOLD_BY = 500
 """Held-out rows by which styles are told apart on one fold; with fewer, two folds are."""
 
 
-TRIALS = 0.1
-"""Of the budget for all members, what trials of orders take."""
-
-
-OUTLIERS = 0.1
-"""Of the same budget, what the network of outlier scores takes."""
-
-
-def minutes_of(estimator: NITSDensity, plan: Plan) -> float | None:
-    """Returns the minutes that members have, if the user has named some."""
-    tried = TRIALS if estimator.order_trials_ else 0.0
-    beside = OUTLIERS if scores_outliers(estimator, plan) else 0.0
-    return None if estimator.max_minutes is None else (1 - tried - beside) * estimator.max_minutes
-
-
-def scores_outliers(estimator: NITSDensity, plan: Plan) -> bool:
-    """Returns whether there is to be a network of outlier scores."""
-    if estimator.outliers is None:
-        return plan.members > 1 and not estimator.context
-    return bool(estimator.outliers)
-
-
 class Task(NamedTuple):
     """What one member needs to learn, here or in another process.
 
@@ -167,7 +145,8 @@ class Course(NamedTuple):
         if not sum(spent):
             return 0
         fitting = (self.plan.fitting - sum(spent)) / (sum(spent) / len(spent))
-        return int(min(fitting, self.plan.wanted - len(spent)))
+        begun = self.tried * len(self.plan.styles[: self.plan.members])
+        return int(min(fitting, self.plan.wanted - begun))
 
     def network(self, k: int, fold: int, style: Style, order: Sequence[int] | None = None) -> Task:
         """Returns what the network number k is to learn.
@@ -186,8 +165,8 @@ class Course(NamedTuple):
         if len(several) > 1:
             about["order"] = list(sketch.order or ())
         recipe = Recipe(
-            batch_size=plan.batch_size,
-            learning_rate=plan.learning_rate,
+            batch_size=style.batch_size or plan.batch_size,
+            learning_rate=style.learning_rate or plan.learning_rate,
             weight_decay=style.weight_decay,
             optimizer=plan.optimizer,
         )
