@@ -20,7 +20,7 @@ import torch
 import nits
 from mixed_table import mixed, small
 from nits import NITS, kernels
-from nits.engines import local, packing, pool, shared
+from nits.engines import local, on_ray, packing, pool, shared
 from nits.engines.board import RUNNING, Board, Line, Notices, add_notice
 from nits.engines.local import NO_PROCESSES, Local, available
 from nits.model.density import Density
@@ -145,6 +145,16 @@ def test_what_holds_here_holds_there(engine: Local, spy: Spy) -> None:
         assert engine.workers == 1 or cpus == 1
     assert spy.notices == ["the same for all"]
     assert spy.updates
+
+
+@pytest.mark.parametrize(
+    ("tasks", "cpus", "expected"),
+    [(1, 2, 1), (2, 2, 1), (3, 2, 2), (4, 2, 1), (5, 2, 3), (7, 2, 1), (5, 4, 2), (8, 4, 1)],
+)
+def test_few_tasks_share_the_cpus_of_a_cluster_that_would_be_idle(
+    tasks: int, cpus: int, expected: int
+) -> None:
+    assert on_ray.shared(tasks, cpus) == expected
 
 
 def test_processes_are_used_again() -> None:

@@ -17,7 +17,11 @@ class Engine(ABC):
 
     @abstractmethod
     def parallel(self) -> int:
-        """Returns how many tasks run at a time."""
+        """Returns how many tasks run at a time, each with a CPU of its own."""
+
+    def at_once(self, tasks: int) -> int:
+        """Returns how many of so many tasks best run at a time, if they take equally long."""
+        return self.parallel()
 
     @abstractmethod
     def run(
@@ -27,6 +31,7 @@ class Engine(ABC):
         *,
         progress: bool = False,
         label: str = "training",
+        at_once: int | None = None,
     ) -> list[Result | None]:
         """Returns what the function makes of each task, in their order.
 
@@ -38,6 +43,7 @@ class Engine(ABC):
             learns it must return.
         tasks: Anything that can be pickled. Arrays that several of them hold are not copied.
         progress: Whether to show a bar, which `label` names.
+        at_once: Tasks that run at a time; by default as many as there are CPUs.
         """
 
 

@@ -56,11 +56,12 @@ class Local(Engine):
         *,
         progress: bool = False,
         label: str = "training",
+        at_once: int | None = None,
     ) -> list[Result | None]:
         """Returns what the function makes of each task, in their order; see `Engine.run`."""
         with Bar(label) if progress else Silent() as bar:
             run = _Run(function, tasks, bar)
-            workers = min(self.workers, len(tasks))
+            workers = min(at_once or self.workers, len(tasks))
             if workers > 1:
                 run.side_by_side(workers)
             else:

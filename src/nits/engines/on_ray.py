@@ -23,11 +23,16 @@ POLL_SECONDS = 0.5
 RETRIES = 5
 """How often a task is begun anew because its node has died."""
 
+SHARING = 3
+"""Tasks that one CPU has at once, at most."""
+
 
 class Ray(Engine):
-    """Runs independent tasks on a Ray cluster, one CPU each; needs the extra `[ray]`.
+    """Runs independent tasks on a Ray cluster, at most one CPU each; needs the extra `[ray]`.
 
-    workers: Tasks at a time; by default as many as the cluster has CPUs.
+    A few tasks that cannot be dealt out evenly, such as five to two CPUs, share these.
+
+    workers: CPUs at a time; by default all of the cluster.
     address: The cluster's, such as "ray://head:10001" or "auto". By default that of the session
         that has been begun, else what the environment's RAY_ADDRESS names, else a cluster of this
         machine alone.
@@ -61,9 +66,13 @@ class Ray(Engine):
         return ray
 
     def parallel(self) -> int:
-        """Returns how many tasks run at a time."""
+        """Returns how many tasks run at a time, each with a CPU of its own."""
         cpus = int(self.started().cluster_resources().get("CPU", 1))
         return max(1, cpus if self.workers is None else min(self.workers, cpus))
+
+    def at_once(self, tasks: int) -> int:
+        """Returns how many of so many tasks best run at a time; see `shared`."""
+        return shared(tasks, self.parallel()) * self.parallel()
 
     def run(
         self,
@@ -72,10 +81,23 @@ class Ray(Engine):
         *,
         progress: bool = False,
         label: str = "training",
+        at_once: int | None = None,
     ) -> list[Result | None]:
         """Returns what the function makes of each task, in their order; see `Engine.run`."""
         with Bar(label) if progress else Silent() as bar:
-            return _Run(self.started(), function, tasks, bar).results(self.parallel())
+            run, cpus = _Run(self.started(), function, tasks, bar), self.parallel()
+            return run.results(at_once or cpus, math.ceil((at_once or cpus) / cpus))
+
+
+def shared(count: int, parallel: int) -> int:
+    """Returns how many of so many tasks each CPU has at once.
+
+    One, if all CPUs are then busy to the end. Else all tasks run at once, if they are few: three
+    tasks on a node take as long as one after another, but a node with several CPUs, or one machine
+    that stands for several nodes, then leaves none of its cores idle.
+    """
+    found = math.ceil(count / parallel)
+    return found if count % parallel and count > parallel and found <= SHARING else 1
 
 
 class Figures:
@@ -168,14 +190,17 @@ class _Run(Generic[Task, Result]):
         self.notices = Notices(bar)
         self.stopped = False
 
-    def results(self, parallel: int) -> list[Result | None]:
-        """Runs the tasks, so many at a time, and returns their results."""
+    def results(self, parallel: int, each: int) -> list[Result | None]:
+        """Runs the tasks, so many at a time, and returns their results.
+
+        each: How many tasks a CPU has at once.
+        """
         # On the driver's own node: if that dies, nobody wants the results any more.
         here = self.ray.get_runtime_context().get_node_id()
         near = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
         kind = self.ray.remote(Figures).options(num_cpus=0, scheduling_strategy=near)
         self.actor = kind.remote(len(self.tasks))
-        work = self.ray.remote(_work).options(num_cpus=1, max_retries=RETRIES)
+        work = self.ray.remote(_work).options(num_cpus=1 / each, max_retries=RETRIES)
         packed, settings = self.ray.put(list(self.tasks)), pool.Settings.current()
         waiting = list(range(len(self.tasks)))
         found: dict[Any, int] = {}

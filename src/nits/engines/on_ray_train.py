@@ -63,6 +63,7 @@ class RayTrain(Ray):
         *,
         progress: bool = False,
         label: str = "training",
+        at_once: int | None = None,
     ) -> list[Result | None]:
         """Returns what the function makes of each task on all workers; see `Engine.run`."""
         with Bar(label) if progress else Silent() as bar:

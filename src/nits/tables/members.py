@@ -147,11 +147,12 @@ def _run(tasks: list[Task], estimator: NITSDensity, plan: Plan, spent: float = 0
     named = estimator.engine
     teams = sharing.teams(tasks, named.parallel() if named else sharing.cores(tasks))
     engine = named or Local(sharing.workers(teams))
+    at_once = engine.at_once(len(sharing.trained(teams)))
     if (whole := minutes.of_members(estimator, plan)) is not None:
         count = 0 if spent else plan.members + companion.checked(estimator.answers)
         left = max(whole - spent / 60, whole / plan.members)
-        teams = sharing.timed(teams, left, count, engine.parallel())
-    results = engine.run(taught_together, teams, progress=estimator.verbose)
+        teams = sharing.timed(teams, left, count, at_once)
+    results = engine.run(taught_together, teams, progress=estimator.verbose, at_once=at_once)
     pairs = zip(teams, results, strict=True)
     done = [
         pair for team, some in pairs if some is not None for pair in zip(team, some, strict=True)
