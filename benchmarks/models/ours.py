@@ -86,6 +86,9 @@ BUILD: dict[str, Callable[[Points, Settings], Density]] = {
 }
 
 
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
+
+
 def recipe(settings: Settings) -> nits.Recipe:
     """Returns the settings as `nits.fit` takes them; the weights are started before.
 
@@ -97,6 +100,7 @@ def recipe(settings: Settings) -> nits.Recipe:
         optimizer=OPTIMIZERS[settings["optimizer"]],
         schedule=Cosine(settings["warmup"], settings["floor"]),
         start_from_data=False,
+        precision=PRECISIONS[settings.get("precision", "float32")],
     )
 
 

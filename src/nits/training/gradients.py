@@ -9,6 +9,7 @@ after some hundred steps, weights that were added up otherwise are no longer ali
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,8 @@ def taken(loop: Loop) -> float:
     withheld = _withheld(loop, batch)
     if not loop.ranks.alone or loop.recipe.parts > 1:
         return _of_parts(loop, batch, withheld)
-    log_prob = loop.model(batch.x, batch.context, withheld)
+    with _precision(loop):
+        log_prob = loop.model(batch.x, batch.context, withheld)
     value = log_prob.mean() if batch.weight is None else weighted_mean(log_prob, batch.weight)
     (-value).backward()
     return float(value.detach())
@@ -50,7 +52,8 @@ def _of_parts(loop: Loop, batch: Batch, withheld: Tensor | None) -> float:
         x, context, weight, hidden = (
             None if t is None else t[here] for t in (batch.x, batch.context, batch.weight, withheld)
         )
-        log_prob = loop.model(x, context, hidden)
+        with _precision(loop):
+            log_prob = loop.model(x, context, hidden)
         sum_ = (log_prob if weight is None else weight * log_prob).sum()
         (-sum_ / (loop.batch if weight is None else 1)).backward()
         value += float(sum_.detach())
@@ -60,6 +63,12 @@ def _of_parts(loop: Loop, batch: Batch, withheld: Tensor | None) -> float:
     step = loop.ranks.exchange(loop.parameters, told, loop.wish, divided=divided)
     loop.clock, loop.stop = step.seconds, step.stop
     return step.value
+
+
+def _precision(loop: Loop) -> AbstractContextManager[object]:
+    """Returns a block of code in which inner layers have the precision of the recipe."""
+    wanted = loop.recipe.precision
+    return torch.autocast(loop.model.like.device.type, wanted) if wanted else nullcontext()
 
 
 def own_parts(loop: Loop) -> list[slice]:

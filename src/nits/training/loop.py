@@ -18,6 +18,7 @@ from nits.training.kept import Kept
 from nits.training.likelihood import mean_log_likelihood, start_from_data
 from nits.training.recipe import Budget, Recipe
 from nits.training.rows import Rows
+from nits.weights import WeightModel
 
 MAX_SKIPPED = 50
 """Steps in a row with a gradient that is not finite after which training gives up."""
@@ -61,6 +62,11 @@ class Loop:
             per_epoch=self.per_epoch,
             held_out=0 if held_out is None else len(held_out),
         )
+        if recipe.precision is not None and not any(map(_lowers, model.modules())):
+            raise ValueError(
+                "precision is for the networks of images, CausalConv and CausalWindow, but the "
+                "model has none; leave it out."
+            )
         self.part = self.ranks.part(self.batch)
         self.feed = train.feed(self.batch, seed, self.part)
         self.clock = 0.0  # of the first rank, if there are several
@@ -260,3 +266,7 @@ class Loop:
                 self.model, self.held_out, self.ranks
             )
         self.model.reseed(None)
+
+
+def _lowers(module: torch.nn.Module) -> bool:
+    return isinstance(module, WeightModel) and module.lowers

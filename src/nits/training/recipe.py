@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
+
 from nits import checks
 from nits.training.optimizers import AdamW, Optimizer
 from nits.training.schedules import Schedule
@@ -29,6 +31,10 @@ class Recipe:
         that these learn to do without them.
     parts: Parts of a batch whose gradients are taken in turn and added up: memory for one of them
         is enough, and the steps are those of as many ranks, bit for bit.
+    precision: Of the inner layers of image networks while they learn, such as `torch.bfloat16`,
+        which CPUs and GPUs with units for it multiply several times as fast; by default that of the
+        weights. Likelihoods that choose weights, and all that the model computes later, have full
+        precision.
 
     >>> import nits
     >>> recipe = nits.Recipe(batch_size=256, optimizer=nits.ScheduleFree(), learning_rate=4e-3)
@@ -47,6 +53,7 @@ class Recipe:
     start_from_data: bool = True
     hide: float = 0.0
     parts: int = 1
+    precision: torch.dtype | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.optimizer, Optimizer):
@@ -57,6 +64,11 @@ class Recipe:
         if not 0 <= self.hide < 1:
             raise ValueError(f"hide must be a share in [0, 1), but is {self.hide!r}; 0.1 is usual.")
         checks.positive("parts", self.parts)
+        if self.precision not in (None, torch.bfloat16, torch.float16):
+            raise ValueError(
+                "precision must be None, torch.bfloat16 or torch.float16, "
+                f"but is {self.precision!r}."
+            )
 
     def rate(self, step: int, progress: float, validation: list[float]) -> float:
         """Returns the learning rate at a step; see `Schedule.factor`."""

@@ -99,6 +99,8 @@ class CausalConv(WeightModel):
     16
     """
 
+    lowers = True
+
     present: Tensor
 
     def __init__(  # noqa: PLR0913 - what the data decide, and what the user does

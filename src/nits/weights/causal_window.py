@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nits import kernels
 from nits.heads.head import Head, PNNHead
 from nits.pnn import initial
 from nits.pnn.plain import log_weights
@@ -75,6 +76,8 @@ class CausalWindow(WeightModel):
     16
     """
 
+    lowers = True
+
     rows: Tensor
     columns: Tensor
 
@@ -128,12 +131,17 @@ class CausalWindow(WeightModel):
         return pixels[:, :, 0].transpose(0, 1)
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
-        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N)."""
-        own = self.values(features)
-        seen = self.local.seen(own)
-        every = slice(None)
+        """Maps features, shape (Σ inputs, N), and context, (C, N), to weights, (Σ outputs, N).
+
+        Under `torch.autocast` the residual blocks have its precision, and all else the weights'.
+        """
+        own, every = self.values(features), slice(None)
+        with kernels.full_precision(own.device):
+            seen = self.local.seen(own)
         h = self.trunk(seen, every, context)
-        parts = [self.theta(c, h, seen, own, every) for c in range(self.shape[0])]
+        with kernels.full_precision(own.device):
+            h = h.to(own.dtype)
+            parts = [self.theta(c, h, seen, own, every) for c in range(self.shape[0])]
         return torch.stack(parts, 1).flatten(0, 2)  # (pixels, C, P, N) → (D P, N)
 
     def trunk(self, seen: Seen, pixels: slice, context: Tensor | None) -> Tensor:

@@ -32,10 +32,12 @@ class WeightModel(nn.Module, ABC):
     context: Number of features that are given, and not modelled.
     sampled_at_once: Rows that one stepper has memory for; more are drawn one batch after another.
     generator: What dropout draws from; None, torch's global generator, unless `reseed` was called.
+    lowers: Whether inner layers follow `torch.autocast`, and θ keeps the precision of the weights.
     part: Where the rows begin in a batch that several processes share, and how many that has.
     """
 
     sampled_at_once = 8192
+    lowers = False
     generator: torch.Generator | None = None
     part: tuple[int, int] | None = None
 
