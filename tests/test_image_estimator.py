@@ -320,10 +320,10 @@ def test_the_papers_sizes_have_the_papers_weights() -> None:
         (1, 8, 8), nits.heads.Continuous(), size=SIZES["paper-bsds300"], present=present
     )
     assert sum(p.numel() for p in patches.parameters()) == pytest.approx(3.8e6, rel=0.02)
+    size = SIZES["paper-cifar10"]
+    assert isinstance(size, nits.weights.ConvSize)
     with torch.device("meta"):
-        cifar = nits.weights.CausalConv(
-            [1] * 3072, [320] * 3072, shape=(3, 32, 32), size=SIZES["paper-cifar10"]
-        )
+        cifar = nits.weights.CausalConv([1] * 3072, [320] * 3072, shape=(3, 32, 32), size=size)
     assert sum(p.numel() for p in cifar.parameters()) == pytest.approx(53e6, rel=0.02)
 
 
@@ -334,3 +334,22 @@ def test_a_grid_shows_every_image_once() -> None:
     values, counts = np.unique(picture, return_counts=True)
     assert values.tolist() == [0, 1, 2, 3, 4, 255]
     assert counts[:5].tolist() == [12] * 5
+
+
+def test_windows_are_fitted_saved_and_drawn_from(tmp_path: Path) -> None:
+    window = nits.weights.WindowSize(2, 12, 1)
+    model = small(size=window, learning_rate=None, precision="bfloat16").fit(bands(100))
+    assert model._recipe().learning_rate == window.rate
+    assert isinstance(model.model_, nits.NITS)
+    assert isinstance(model.model_.weights, nits.weights.CausalWindow)
+    assert model.bits_per_dim(bands(50, seed=1)) < 7
+    model.save(tmp_path / "window.nits")
+    again = nits.load(tmp_path / "window.nits")
+    assert again.get_params()["size"] == window
+    np.testing.assert_array_equal(again.score_samples(bands(5)), model.score_samples(bands(5)))
+    np.testing.assert_array_equal(again.sample(3, random_state=1), model.sample(3, random_state=1))
+
+
+def test_precision_is_named_or_none() -> None:
+    with pytest.raises(ValueError, match="precision must be None or 'bfloat16', but is 'half'"):
+        small(precision="half").fit(bands(20))

@@ -67,12 +67,18 @@ def folder() -> Path:
         small(whiten=True, max_steps=2).fit(table[["rain"]].assign(y=table["rain"] ** 2)).save(
             place / "whitened.nits"
         )
-        nits.NITSImages(size=nits.weights.ConvSize(4, 2, (1,)), pnn=(4,), max_steps=1).fit(
-            np.random.default_rng(0).integers(0, 256, (8, 4, 4), np.uint8)
-        ).save(place / "images.nits")
+        images = np.random.default_rng(0).integers(0, 256, (8, 4, 4), np.uint8)
+        convolution, window = nits.weights.ConvSize(4, 2, (1,)), nits.weights.WindowSize(2, 6, 1)
+        for name, size in (("images", convolution), ("windows", window)):
+            nits.NITSImages(size=size, pnn=(4,), max_steps=1).fit(images).save(
+                place / f"{name}.nits"
+            )
     heads = [nits.heads.Continuous(), nits.heads.Integer(0, 9), nits.heads.Categorical(3)]
     one = nits.NITS.mlp(heads, hidden=8, blocks=1)
     nits.Mixture([one, nits.NITS.independent(heads)]).save(place / "density.nits")
+    grey = nits.NITS.conv((1, 3, 3), nits.heads.Quantized(0.0, 1.0, 4, (4,)), size=window)
+    turned = nits.Symmetric(grey, nits.images.symmetries(3, 3))
+    turned.save(place / "symmetric.nits")
     nits.fit(
         two_columns(), rows(), max_steps=2, recipe=QUICK, progress=False,
         checkpoint=place / "run.safetensors",
@@ -80,7 +86,10 @@ def folder() -> Path:
     return place
 
 
-SORTS = ("members", "given", "trees", "any", "whitened", "images", "density", "run")
+SORTS = (
+    *("members", "given", "trees", "any", "whitened"),
+    *("images", "windows", "density", "symmetric", "run"),
+)
 
 
 def changed(tree: Any, chance: random.Random) -> Any:

@@ -122,12 +122,15 @@ def _fit_columns(verb: argparse.ArgumentParser) -> None:
 
 def _fit_images(verb: argparse.ArgumentParser) -> None:
     images = verb.add_argument_group("for a folder of images")
-    images.add_argument("--size", help="tiny, small, paper-bsds300 or paper-cifar10")
+    images.add_argument("--size", help="tiny, small, window, paper-bsds300 or paper-cifar10")
     images.add_argument(
         "--pnn", type=types.widths, help="hidden layers of each channel's PNN, such as 16,16"
     )
     images.add_argument(
         "--dequantize", choices=["uniform"], help="model the density of pixels with added noise"
+    )
+    images.add_argument(
+        "--precision", choices=["bfloat16"], help="of inner layers while they learn"
     )
 
 

@@ -27,7 +27,8 @@ from nits.model.joint import NITS
 from nits.training.fit import fit as train
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows
-from nits.weights import SIZES, ConvSize
+from nits.weights import SIZES, ConvSize, WindowSize
+from nits.weights.image_sizes import ImageSize
 
 HELD_OUT = 1000
 """The most images that are held out: to score one costs a third of a training step on it."""
@@ -35,7 +36,6 @@ HELD_OUT = 1000
 SCORED_AT_ONCE = 256
 EPOCHS = 20
 PIXELS_PER_STEP = 8192
-RATE_TIMES_FILTERS = 0.16
 
 
 class NITSImages(
@@ -50,7 +50,8 @@ class NITSImages(
 
     It keeps scikit-learn's contract, with images in place of X and labels in place of y.
 
-    size: "tiny", "small", "paper-bsds300", "paper-cifar10", or a `nits.weights.ConvSize`.
+    size: "tiny", "small", "window", "paper-bsds300", "paper-cifar10", a `nits.weights.ConvSize` or
+        a `nits.weights.WindowSize`.
     pnn: Hidden layers of each channel's PNN. The paper's 16 × 16, which heads have by default,
         would double the cost of a step, and was behind after equal seconds; one layer, such as
         (10,), is PixelCNN++'s mixture of logistics.
@@ -59,7 +60,8 @@ class NITSImages(
     levels: Values that a channel can have, 0 … levels − 1; 256 if pixels have noise.
     dropout: In place of the size's own.
     batch_size: Images per step; 8 to 32 by default, about 8,000 pixels.
-    learning_rate: The peak of the schedule; by default 0.16 divided by the number of filters.
+    learning_rate: The peak of the schedule; by default that of the size.
+    precision: None, or "bfloat16" for the inner layers while they learn: see `nits.Recipe`.
     max_minutes, max_steps: The budget; 20 epochs by default.
     validation_fraction: Share of the images that decide when to stop, at most 1,000.
     checkpoint: File to write every three minutes; if it exists, `fit` resumes from it.
@@ -70,13 +72,14 @@ class NITSImages(
     def __init__(  # noqa: PLR0913 - an estimator's parameters are its interface
         self,
         *,
-        size: str | ConvSize = "small",
+        size: str | ImageSize = "small",
         pnn: tuple[int, ...] = (8, 8),
         dequantize: str | None = None,
         levels: int = 256,
         dropout: float | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
+        precision: str | None = None,
         max_minutes: float | None = None,
         max_steps: int | None = None,
         validation_fraction: float = 0.1,
@@ -91,6 +94,7 @@ class NITSImages(
         self.dropout = dropout
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.precision = precision
         self.max_minutes = max_minutes
         self.max_steps = max_steps
         self.validation_fraction = validation_fraction
@@ -121,16 +125,17 @@ class NITSImages(
         )
         return self
 
-    def _size(self) -> ConvSize:
-        if isinstance(self.size, str) and self.size not in SIZES:
+    def _size(self) -> ImageSize:
+        known = self.size in SIZES if isinstance(self.size, str) else True
+        if not known or not isinstance(self.size, str | ConvSize | WindowSize):
             raise ValueError(
-                f"size must be one of {', '.join(SIZES)}, or a nits.weights.ConvSize, "
+                f"size must be one of {', '.join(SIZES)}, a nits.weights.ConvSize or a WindowSize, "
                 f"but is {self.size!r}."
             )
         size = SIZES[self.size] if isinstance(self.size, str) else self.size
         return size if self.dropout is None else size._replace(dropout=self.dropout)
 
-    def _built(self, size: ConvSize, context: int, seed: int) -> Density:
+    def _built(self, size: ImageSize, context: int, seed: int) -> Density:
         """Returns the untrained model."""
         if self.dequantize not in (None, "uniform"):
             raise ValueError(
@@ -181,8 +186,16 @@ class NITSImages(
         if batch is None:
             batch = next((n for n in (32, 16) if n * height * width <= PIXELS_PER_STEP), 8)
         if rate is None:
-            rate = RATE_TIMES_FILTERS / self._size().filters
-        return Recipe(batch_size=batch, learning_rate=rate)
+            rate = self._size().rate
+        return Recipe(batch_size=batch, learning_rate=rate, precision=self._precision())
+
+    def _precision(self) -> torch.dtype | None:
+        if self.precision not in (None, "bfloat16"):
+            raise ValueError(
+                f"precision must be None or 'bfloat16', but is {self.precision!r}; "
+                "None is that of the weights."
+            )
+        return None if self.precision is None else torch.bfloat16
 
     def _bits(self, nats: float) -> float:
         return -nats / (self.model_.columns * math.log(2))

@@ -23,7 +23,7 @@ FEW = 1_000
 """Rows up to which networks go on learning for more epochs."""
 
 ENOUGH = 10_000
-"""Rows from which noisier networks compete: on smaller tables none was ahead (docs/recipe.md)."""
+"""Rows from which smooth networks learn with more noise: on smaller tables none was ahead."""
 
 SOME = 20_000
 """Rows from which networks need fewer epochs, and some of them larger PNNs."""
@@ -71,7 +71,7 @@ class Style(NamedTuple):
     activation: Of the hidden units; see `nits.weights.activations`.
     pnn: Hidden layers of each column's PNN.
     trees: Whether guesses of boosted trees are read, too, if there are any.
-    blocks, batch_size, learning_rate: In place of the plan's, which the others have.
+    batch_size: In place of the plan's, which the others have.
     """
 
     name: str
@@ -83,9 +83,7 @@ class Style(NamedTuple):
     weight_decay: float
     whiten: bool = False
     trees: bool = False
-    blocks: int | None = None
     batch_size: int | None = None
-    learning_rate: float | None = None
 
 
 FEW_STYLES = (
@@ -108,24 +106,11 @@ TREE_STYLES = (
 )
 """Besides, where trees have guessed what is modelled from what is given."""
 
-NOISY_STYLES = (
-    Style(
-        "deep networks",
-        False,
-        True,
-        "silu",
-        (8,),
-        0.3,
-        0.1,
-        blocks=3,
-        batch_size=128,
-        learning_rate=1e-2,
-    ),
-    Style(
-        "noisy guided networks without hats", True, False, "silu", (8,), 0.3, 0.2, batch_size=128
-    ),
+ENOUGH_STYLES = (
+    *FEW_STYLES[:2],
+    FEW_STYLES[2]._replace(dropout=0.3, batch_size=128),
 )
-"""Of tables of `ENOUGH` rows, but fewer than `SOME`: more dropout, smaller batches."""
+"""Of tables of `ENOUGH` rows, but fewer than `SOME`: smooth networks bear more noise there."""
 
 MANY_STYLES = (Style("guided networks", True, True, "relu", (32,), 0.2, 0.1),)
 
@@ -135,13 +120,10 @@ STYLES: tuple[tuple[int, tuple[Style, ...]], ...] = (
     (PLENTY, PLENTY_STYLES),
     (MANY, MANY_STYLES),
     (SOME, SOME_STYLES),
+    (ENOUGH, ENOUGH_STYLES),
     (0, FEW_STYLES),
 )
 """Pairs of a number of rows, and the styles for tables of at least that many."""
-
-
-OWN = frozenset({"blocks", "learning_rate", "batch_size"})
-"""What a style has of its own unless the user names it."""
 
 
 class Plan(NamedTuple):
@@ -175,8 +157,6 @@ class Plan(NamedTuple):
         styles = tuple(each._replace(**own) for each in self.styles)
         kept = {name: value for name, value in named.items() if value is not None}
         wanted = kept.get("members", self.wanted)
-        left: Mapping[str, Any] = dict.fromkeys(OWN & kept.keys())
-        styles = tuple(each._replace(**left) for each in styles)
         if styles[0].whiten:
             styles, wanted = styles[:1], kept.get("members", self.members)
         return self._replace(styles=styles, wanted=wanted, **kept)
@@ -204,8 +184,6 @@ def plan(
     folds = 2 if rows >= SOME else 4
     if guessed:
         styles += TREE_STYLES
-    elif ENOUGH <= rows < SOME:
-        styles += NOISY_STYLES
     whole = Plan(
         members=folds * len(styles),
         wanted=folds * len(styles),

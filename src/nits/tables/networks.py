@@ -81,7 +81,7 @@ def network(sketch: Sketch, style: Style, plan: Plan, seed: int) -> Density:
         [head.weights for head in ordered],
         len(heard),
         hidden=plan.hidden,
-        blocks=style.blocks or plan.blocks,
+        blocks=plan.blocks,
         dropout=style.dropout,
         activation=activations.named(style.activation),
         codes=plan.codes,

@@ -166,7 +166,7 @@ class Course(NamedTuple):
             about["order"] = list(sketch.order or ())
         recipe = Recipe(
             batch_size=style.batch_size or plan.batch_size,
-            learning_rate=style.learning_rate or plan.learning_rate,
+            learning_rate=plan.learning_rate,
             weight_decay=style.weight_decay,
             optimizer=plan.optimizer,
         )

@@ -7,11 +7,12 @@ mixture. Each has a stepper for sampling. They know features and numbers of weig
 mean. Imports `nits.heads` and what lies below it; `nits.model` builds on it.
 """
 
-from nits.weights.causal_conv import SIZES, CausalConv, ConvSize
+from nits.weights.causal_conv import CausalConv, ConvSize
 from nits.weights.causal_window import CausalWindow, WindowSize
 from nits.weights.clusters import Clusters
 from nits.weights.guided import Guided
 from nits.weights.heard import Heard
+from nits.weights.image_sizes import SIZES
 from nits.weights.independent import Independent
 from nits.weights.masked_mlp import MaskedMLP
 from nits.weights.weight_model import Replay, Stepper, WeightModel

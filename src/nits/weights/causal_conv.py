@@ -60,6 +60,13 @@ class ConvSize(NamedTuple):
         """The weight model that has such a size: `CausalConv`."""
         return CausalConv
 
+    @property
+    def rate(self) -> float:
+        """The learning rate for which it is made."""
+        return RATE_TIMES_FILTERS / self.filters
+
+
+RATE_TIMES_FILTERS = 0.16
 
 STARTED_FROM = 1_000_000
 """Values of training images that the initial linear prediction is fitted to."""
@@ -67,12 +74,6 @@ STARTED_FROM = 1_000_000
 CACHE_BYTES = 2**29
 """Memory for the caches of all images that are sampled together."""
 
-SIZES = {
-    "tiny": ConvSize(24, 4, (1, 2)),
-    "small": ConvSize(),
-    "paper-bsds300": ConvSize(98, 6),
-    "paper-cifar10": ConvSize(156, 33, dropout=0.5),
-}
 """Sizes by name: two for CPUs, and two with as many weights as the paper's models, 3.8 and 53
 million."""
 

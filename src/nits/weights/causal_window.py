@@ -47,6 +47,13 @@ class WindowSize(NamedTuple):
         """The weight model that has such a size: `CausalWindow`."""
         return CausalWindow
 
+    @property
+    def rate(self) -> float:
+        """The learning rate for which it is made."""
+        return RATE
+
+
+RATE = 3e-3
 
 STARTED_FROM = 1_000_000
 """Values of training images that predictions and the initial PNN are fitted to."""

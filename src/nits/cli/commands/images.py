@@ -19,7 +19,7 @@ from nits.images.estimator import NITSImages
 from nits.training.progress import Counter
 
 FOR_TABLES = ("context", "drop", "order", "kind", "support", "whiten", "pool_below")
-FOR_PICTURES = ("size", "pnn", "dequantize")
+FOR_PICTURES = ("size", "pnn", "dequantize", "precision")
 AT_ONCE = 64
 SHOWN = 16
 
