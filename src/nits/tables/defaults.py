@@ -22,9 +22,6 @@ two a rank, networks of 20 to 40 columns were nats behind (docs/recipe.md)."""
 FEW = 1_000
 """Rows up to which networks go on learning for more epochs."""
 
-ENOUGH = 10_000
-"""Rows from which smooth networks learn with more noise: on smaller tables none was ahead."""
-
 SOME = 20_000
 """Rows from which networks need fewer epochs, and some of them larger PNNs."""
 
@@ -71,7 +68,6 @@ class Style(NamedTuple):
     activation: Of the hidden units; see `nits.weights.activations`.
     pnn: Hidden layers of each column's PNN.
     trees: Whether guesses of boosted trees are read, too, if there are any.
-    batch_size: In place of the plan's, which the others have.
     """
 
     name: str
@@ -83,7 +79,6 @@ class Style(NamedTuple):
     weight_decay: float
     whiten: bool = False
     trees: bool = False
-    batch_size: int | None = None
 
 
 FEW_STYLES = (
@@ -106,12 +101,6 @@ TREE_STYLES = (
 )
 """Besides, where trees have guessed what is modelled from what is given."""
 
-ENOUGH_STYLES = (
-    *FEW_STYLES[:2],
-    FEW_STYLES[2]._replace(dropout=0.3, batch_size=128),
-)
-"""Of tables of `ENOUGH` rows, but fewer than `SOME`: smooth networks bear more noise there."""
-
 MANY_STYLES = (Style("guided networks", True, True, "relu", (32,), 0.2, 0.1),)
 
 PLENTY_STYLES = (Style("guided networks", True, True, "relu", (32,), 0.1, 1e-5),)
@@ -120,7 +109,6 @@ STYLES: tuple[tuple[int, tuple[Style, ...]], ...] = (
     (PLENTY, PLENTY_STYLES),
     (MANY, MANY_STYLES),
     (SOME, SOME_STYLES),
-    (ENOUGH, ENOUGH_STYLES),
     (0, FEW_STYLES),
 )
 """Pairs of a number of rows, and the styles for tables of at least that many."""

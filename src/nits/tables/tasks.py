@@ -165,7 +165,7 @@ class Course(NamedTuple):
         if len(several) > 1:
             about["order"] = list(sketch.order or ())
         recipe = Recipe(
-            batch_size=style.batch_size or plan.batch_size,
+            batch_size=plan.batch_size,
             learning_rate=plan.learning_rate,
             weight_decay=style.weight_decay,
             optimizer=plan.optimizer,
