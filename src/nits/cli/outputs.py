@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from nits.tables.stream import named
+from nits.training.progress import Counter
 
 STREAM = "-"
 
@@ -48,6 +50,12 @@ def refuse_same(output: str, source: str | None) -> None:
                     f"-o must name another file than {path}{among}, which is read, but {output} "
                     "is the same; it would be lost."
                 )
+
+
+def counter(args: argparse.Namespace, total: int | None) -> Counter:
+    """Returns the bar of rows; none where the rows themselves go to the terminal."""
+    shown = args.output == STREAM and sys.stdout is not None and sys.stdout.isatty()
+    return Counter("rows", quiet=args.quiet or shown, total=total)
 
 
 def save(model: Any, output: Path) -> None:

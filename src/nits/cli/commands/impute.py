@@ -7,12 +7,12 @@ import argparse
 import numpy as np
 import pyarrow
 
+from nits.cli import outputs
 from nits.cli.commands.sample import arrow
 from nits.cli.commands.score import arrow_types
 from nits.images.estimator import NITSImages
 from nits.persistence import load
 from nits.tables import files
-from nits.training.progress import Counter
 
 
 def run(args: argparse.Namespace) -> int:
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     types = arrow_types(model)
     with (
         files.written(args.output, safe=args.safe_csv) as writer,
-        Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
+        outputs.counter(args, files.rows(args.table)) as counter,
     ):
         for table in files.batches(args.table, types, whole=True):
             state = int(seed.spawn(1)[0].generate_state(1)[0] % (2**31))

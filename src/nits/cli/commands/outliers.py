@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from nits.cli import outputs
 from nits.cli.commands.score import arrow_types
 from nits.cli.models import load, refuse_images
 from nits.tables import files
-from nits.training.progress import Counter
 
 NAMED = 3
 """Entries that are named for a row, the most surprising ones."""
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     rows, top = 0, None
     with (
         files.written(args.output, safe=args.safe_csv) as writer,
-        Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
+        outputs.counter(args, files.rows(args.table)) as counter,
     ):
         for table in files.batches(args.table, arrow_types(model)):
             with files.named(args.table):

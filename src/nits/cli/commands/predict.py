@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow
 import torch
 
+from nits.cli import outputs
 from nits.cli.commands.score import arrow_types
 from nits.cli.models import load, refuse_images
 from nits.tables import classes, files, targets, zones
 from nits.tables.conditional import Conditional
 from nits.tables.validate import checked_levels
-from nits.training.progress import Counter
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     rows = 0
     with (
         files.written(args.output, safe=args.safe_csv) as writer,
-        Counter("rows", quiet=args.quiet, total=files.rows(args.table)) as counter,
+        outputs.counter(args, files.rows(args.table)) as counter,
     ):
         for table in files.batches(args.table, arrow_types(model, given=supervised)):
             with files.named(args.table):

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow
 
 from nits.chunks import slices
+from nits.cli import outputs
 from nits.cli.commands import images
 from nits.cli.models import load
 from nits.images.estimator import NITSImages
@@ -18,7 +19,6 @@ from nits.tables import files
 from nits.tables.questions import parser
 from nits.tables.questions.conditions import Condition
 from nits.tables.stream import parts
-from nits.training.progress import Counter
 
 AT_ONCE = 65536
 """Rows that have a seed of their own."""
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     with (
         _writer(args) as write,
-        Counter("rows", quiet=args.quiet, total=args.rows) as counter,
+        outputs.counter(args, args.rows) as counter,
     ):
         for count, state in turns:
             write(drawn(model, args, count, state))

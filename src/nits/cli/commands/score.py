@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow
 
 from nits.chunks import slices
+from nits.cli import outputs
 from nits.cli.commands import images
 from nits.cli.models import load
 from nits.images.estimator import NITSImages
@@ -21,7 +22,6 @@ from nits.tables.columns import Categories
 from nits.tables.csv_columns import Wanted
 from nits.tables.lacking import sentence
 from nits.tables.stream import named, parts
-from nits.training.progress import Counter
 
 if TYPE_CHECKING:
     from nits.tables.stream.source import Source
@@ -52,7 +52,7 @@ def _here(args: argparse.Namespace, model: Any, found: Figures) -> None:
     with ExitStack() as stack:
         total, tables = _opened(args.table, model, stack)
         write = _writer(args, stack)
-        counter = stack.enter_context(Counter("rows", quiet=args.quiet, total=total))
+        counter = stack.enter_context(outputs.counter(args, total))
         for name, table in tables:
             for scores in written_scores(model, table, args, found):
                 write(name, scores)
