@@ -175,8 +175,6 @@ def _work(ask: dict[str, Any], count: int) -> NoReturn:
         signal.alarm(SECONDS)
         os.chdir(ask["cwd"])
         tempfile.tempdir = ask["temporary"]
-        # From here on an interrupt is the command's; before, it ends the process.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         code = _main(ask)
     except BaseException:
         traceback.print_exc()
@@ -195,6 +193,8 @@ def _main(ask: dict[str, Any]) -> int:
     if (preloaded := _preloaded()) is not None:
         preloaded.nits_fail(ask["cwd"].encode(), *ask["fault"])
     try:
+        # From here on an interrupt is the command's; before, it ends the process.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         return main(ask["argv"])
     except SystemExit as stop:
         return int(stop.code or 0)
