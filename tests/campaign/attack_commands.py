@@ -24,7 +24,7 @@ from pyarrow import csv, parquet
 
 import nits
 from campaign.steps import Failure, contents
-from campaign.zygote import Sent, zygote
+from campaign.zygote import Done, Sent, zygote
 from mixed_table import mixed
 
 ROWS, DRAWN, SECONDS = 120, 70_000, 600
@@ -96,12 +96,24 @@ def signalled(seed: int) -> str:
             error = zygote().run(place, VERBS[verb], sent=Sent(number, after)).err
         wrong = _torn(place, verb, old) or _complaint(error)
         if wrong is None:
+            whole = _output(place, verb).is_dir()  # the signal came when all was done
             done = zygote().run(place, VERBS[verb])
-            wrong = _complaint(done.err) or (f"{done.code}: {done.err}" if done.code else None)
+            wrong = _complaint(done.err) or _refused(done, whole)
             wrong = wrong or _different(place, verb) or _left(place)
     if wrong is not None:
         raise Failure(f"{verb}, {number.name}: {wrong}")
     return "passed"
+
+
+def _refused(done: Done, whole: bool) -> str | None:
+    """Returns how a command has failed that should not have, or the reverse.
+
+    whole: Whether it is to write a folder that is there and has files, which it must refuse.
+    """
+    if whole:
+        told = done.code == 2 and "a new or an empty folder" in done.err
+        return None if told else f"{done.code}, though there is such a folder: {done.err}"
+    return f"{done.code}: {done.err}" if done.code else None
 
 
 def starved(seed: int) -> str:
