@@ -190,7 +190,7 @@ def _change(found: Record, change: str) -> str:
 def image_table(folder: Path) -> str:
     """Returns one line per run on images, for docs/image-models.md."""
     test = "bits per dimension, test"
-    head = ("images", "head", "minutes", test, "validation", "weights", "epochs")
+    head = ("images", "network", "head", "minutes", test, "validation", "weights", "epochs")
     return table(head, map(_image_line, results.read(folder, "images-*.json")))
 
 
@@ -198,6 +198,7 @@ def _image_line(run: Record) -> tuple[str, ...]:
     bits = f"{run['test_bits_per_dim']:.3f} ± {run['two_standard_errors']:.3f}"
     return (
         run["images_of"],
+        "windows" if run.get("network") == "windows" else "convolutions",
         f"{run['head']} ({' × '.join(map(str, run['settings']['pnn']))})",
         f"{run['minutes']:g}",
         f"{bits} ({run['test_images']:,} images)",

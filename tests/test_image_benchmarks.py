@@ -37,7 +37,13 @@ def test_a_run_leaves_a_whole_record_and_a_grid(
     assert {"command", "commit", "hardware", "versions"} <= found.keys()
     grid = np.asarray(Image.open(tmp_path / "samples-fashion_mnist-nits-0.05m.png"))
     assert grid.shape == (2 * 8 + 2, 2 * 7 + 2)
-    assert "| fashion_mnist | nits (4) | 0.05 |" in tables.image_table(tmp_path)
+    assert "| fashion_mnist | convolutions | nits (4) | 0.05 |" in tables.image_table(tmp_path)
+    windows = {"reach": 2, "hidden": 8, "blocks": 1}
+    monkeypatch.setattr(models, "settings", lambda *given: {**original(*given), **SMALL, **windows})
+    assert image_run.main([*argv, "--network", "windows"], tmp_path, tmp_path) == 0
+    (found,) = results.read(tmp_path, "images-fashion_mnist-windows-nits-0.05m-seed0.json")
+    assert 1 < found["test_bits_per_dim"] < 9
+    assert "| fashion_mnist | windows | nits (4) | 0.05 |" in tables.image_table(tmp_path)
 
 
 def test_a_trunk_is_compared_with_a_checkout_only(
