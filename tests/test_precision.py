@@ -73,5 +73,7 @@ def test_networks_of_tables_are_refused() -> None:
 
 
 def test_precision_is_that_of_a_type_of_half_the_digits() -> None:
-    with pytest.raises(ValueError, match=r"precision must be None, torch\.bfloat16"):
-        nits.Recipe(precision=torch.int8)
+    with pytest.raises(
+        ValueError, match=r"precision must be None or torch\.bfloat16, but is torch\.float16"
+    ):
+        nits.Recipe(precision=torch.float16)

@@ -31,8 +31,8 @@ class Recipe:
         that these learn to do without them.
     parts: Parts of a batch whose gradients are taken in turn and added up: memory for one of them
         is enough, and the steps are those of as many ranks, bit for bit.
-    precision: Of the inner layers of image networks while they learn, such as `torch.bfloat16`,
-        which CPUs and GPUs with units for it multiply several times as fast; by default that of the
+    precision: Of the inner layers of image networks while they learn: `torch.bfloat16`, which CPUs
+        and GPUs with units for it multiply several times as fast, or by default that of the
         weights. Likelihoods that choose weights, and all that the model computes later, have full
         precision.
 
@@ -64,10 +64,10 @@ class Recipe:
         if not 0 <= self.hide < 1:
             raise ValueError(f"hide must be a share in [0, 1), but is {self.hide!r}; 0.1 is usual.")
         checks.positive("parts", self.parts)
-        if self.precision not in (None, torch.bfloat16, torch.float16):
+        if self.precision not in (None, torch.bfloat16):
             raise ValueError(
-                "precision must be None, torch.bfloat16 or torch.float16, "
-                f"but is {self.precision!r}."
+                f"precision must be None or torch.bfloat16, but is {self.precision!r}; "
+                "None is that of the weights."
             )
 
     def rate(self, step: int, progress: float, validation: list[float]) -> float:
