@@ -71,7 +71,8 @@ def rank(place: Path, rounds: int, steps: int, parts: int) -> None:
                 (place / f"done-{group.size}-{k}").touch()
         if group.rank == 0:
             size = sum(p.numel() for p in run.parameters)
-            about = {"seconds": times, "waits": waits, "weights": size}
+            sent = run.exchanged.count
+            about = {"seconds": times, "waits": waits, "weights": size, "exchanged": sent}
             torch.save((about, run.model.state_dict()), place / f"{group.size}.pt")
 
 
@@ -109,7 +110,8 @@ def speed(rounds: int, steps: int) -> Record:
         "seconds_per_step": {"one": spread(one["seconds"]), "two": spread(two["seconds"])},
         "two_over_one": spread([a / b for a, b in pairs]),
         "waits": spread(two["waits"]),
-        "bytes": 4 * (one["weights"] + ranks.EXTRAS),
+        "exchanged": one["exchanged"],
+        "bytes": 4 * (one["exchanged"] + ranks.EXTRAS),
     }
 
 

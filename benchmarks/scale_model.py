@@ -5,7 +5,9 @@
 
 A step of R ranks takes, with W weights, D columns and B rows in all, one thread each,
 
-    t(R) = s + o W + (B / R) (a W + c D) + [R > 1] (l log₂ R + 8 W (R − 1) / (R β))
+    t(R) = s + o W + (B / R) (a W + c D) + [R > 1] (l log₂ R + 8 E (R − 1) / (R β))
+
+if E of the weights are exchanged.
 
 `steps`: s, o, a and c are fitted to steps of six networks, of the sort that large tables have, by
 non-negative least squares of relative errors, and checked on two others. The first pass and the
@@ -35,6 +37,7 @@ from timing import alternately, as_fit, spread
 
 import nits
 from nits.training import ranks
+from nits.training.exchange import Gradient
 from nits.training.loop import Loop
 from nits.training.optimizers import ScheduleFree
 from nits.training.recipe import Budget, Recipe
@@ -81,6 +84,12 @@ def weights(size: Size) -> int:
     return sum(p.numel() for p in loop(size._replace(batch=64)).parameters)
 
 
+@cache
+def exchanged(size: Size) -> int:
+    """Returns how many of them ranks exchange."""
+    return loop(size._replace(batch=64)).exchanged.count
+
+
 def steps_of(sizes: tuple[Size, ...], rounds: int) -> dict[Size, float]:
     """Returns the median seconds of a step of each network, timed in turn."""
     loops = {size: loop(size) for size in sizes}
@@ -103,11 +112,12 @@ class Work(NamedTuple):
     weights: int
     columns: int
     batch: int
+    exchanged: int
 
     @classmethod
     def of(cls, size: Size) -> Work:
         """Returns that of a network."""
-        return cls(weights(size), size.columns, size.batch)
+        return cls(weights(size), size.columns, size.batch, exchanged(size))
 
 
 def features(work: Work, ranks_: int = 1) -> list[float]:
@@ -139,13 +149,14 @@ def exchange(place: Path, rounds: int) -> None:
     with ranks.joined() as group:
         found = {}
         for count in (1_000, 4_000_000):
-            parameter = torch.zeros(count, requires_grad=True)
+            parameter = torch.nn.Parameter(torch.zeros(count))
             parameter.grad = torch.zeros(count)
+            gradient = Gradient(torch.nn.ParameterList([parameter]), ranks.EXTRAS)
             taken = []
             for _ in range(rounds + 1):
                 group.together()
                 begun = time.perf_counter()
-                group.exchange([parameter], (0.0, 1.0, 0.0), stop=False)
+                group.exchange(gradient, (0.0, 1.0, 0.0), stop=False, divided=True)
                 taken.append(time.perf_counter() - begun)
             found[count] = spread(taken[1:])["median"]
         if group.rank == 0:
@@ -161,7 +172,7 @@ def exchanges(rounds: int) -> dict[str, float]:
         env = os.environ | {"OMP_NUM_THREADS": "1"}
         subprocess.run([*launcher, *own], check=True, env=env)
         (few, short), (many, long) = torch.load(place).items()
-    # With two ranks 8 W (R − 1) / R is 4 bytes for each weight.
+    # With two ranks 8 E (R − 1) / R is 4 bytes for each weight.
     return {"latency": short, "bandwidth": 4 * (many - few) / (long - short)}
 
 

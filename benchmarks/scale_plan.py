@@ -43,7 +43,7 @@ class Machine(NamedTuple):
         """Returns the seconds of an exchange."""
         if ranks_ == 1:
             return 0.0
-        sent = 8 * work.weights * (ranks_ - 1) / ranks_
+        sent = 8 * work.exchanged * (ranks_ - 1) / ranks_
         return float(self.latency * np.log2(ranks_) + sent / self.bandwidth)
 
     def reads(self, work: Work, ranks_: int) -> float:
@@ -74,7 +74,7 @@ def levels_off(machine: Machine, work: Work) -> float:
     """Returns at how many ranks half of a step is the exchange and what all must do alike."""
     own = machine.own
     rows = work.batch * (own["a"] * work.weights + own["c"] * work.columns)
-    alike = own["s"] + own["o"] * work.weights + 8 * work.weights / machine.bandwidth
+    alike = own["s"] + own["o"] * work.weights + 8 * work.exchanged / machine.bandwidth
     return float(rows / alike)
 
 
@@ -104,13 +104,13 @@ def runs(machine: Machine, tail: str) -> list[Record]:
     """Returns what is predicted of runs that were measured, and what they took."""
     found: list[tuple[str, float, float]] = []
     if told := _told("ranks" + tail):
-        work = Work(told["weights"], told["columns"], told["batch"])
+        work = Work(told["weights"], told["columns"], told["batch"], told["exchanged"])
         for ranks_, name in ((1, "one"), (2, "two")):
             seconds = predicted(machine.own, work, ranks_) + machine.waits(work, ranks_)
             measured = told["seconds_per_step"][name]["median"]
             found.append((f"step of {name} rank{'s' * (ranks_ - 1)}, s", measured, seconds))
     if told := _told("beyond-memory-memory" + tail):
-        work = Work(told["weights"], told["columns"], told["batch"])
+        work = Work(told["weights"], told["columns"], told["batch"], 0)  # by one process
         measured = told["batch"] / told["rows_per_second"]
         found.append(("step from pieces, s", measured, machine.step(work, 1)))
         seconds = told["rows"] * told["columns"] / machine.passing

@@ -7,6 +7,7 @@ import torch
 
 import nits
 from nits.training import gradients
+from nits.training.exchange import Gradient
 from nits.training.loop import Loop
 from nits.training.recipe import Budget
 from nits.training.rows import Rows
@@ -62,3 +63,21 @@ def test_a_batch_in_parts_is_trained_on() -> None:
 def test_parts_are_counted() -> None:
     with pytest.raises(ValueError, match="parts must be a positive integer, but is 0"):
         nits.Recipe(parts=0)
+
+
+def test_what_is_exchanged_is_all_that_masks_let_through() -> None:
+    one = loop(1)
+    one.gradient()
+    before = [None if p.grad is None else p.grad.clone() for p in one.parameters]
+    found = Gradient(one.model, 2)
+    found.collect(torch.tensor([3.0, 4.0]))
+    assert found.count == len(found.flat) - 2 < sum(p.numel() for p in one.parameters)
+    nonzero = sum(int((g != 0).sum()) for g in before if g is not None)
+    assert nonzero == int((found.flat[:-2] != 0).sum()) > 0
+    assert found.flat[-2:].tolist() == [3.0, 4.0]
+    for p in one.parameters[::2]:
+        p.grad = None
+    found.put_back(2.0)
+    for p, g in zip(one.parameters, before, strict=True):
+        assert p.grad is not None
+        torch.testing.assert_close(p.grad, torch.zeros_like(p) if g is None else g / 2)

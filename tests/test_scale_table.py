@@ -85,7 +85,7 @@ def test_the_constants_of_the_cost_model_are_found_in_its_own_steps() -> None:
 def test_a_step_levels_off_where_half_of_it_does_not_shrink() -> None:
     own = {"s": 2e-3, "o": 3e-9, "a": 4e-11, "c": 5e-7}
     machine = scale_plan.Machine(own, 0.0, 1e9, 1e12, 1e7)
-    work = Work(10**6, 100, 4096)
+    work = Work(10**6, 100, 4096, 10**6)
     ranks = round(scale_plan.levels_off(machine, work))
     rows = own["a"] * work.weights + own["c"] * work.columns
     assert machine.step(work, ranks) == pytest.approx(2 * work.batch / ranks * rows, rel=0.02)

@@ -60,7 +60,7 @@ def _of_parts(loop: Loop, batch: Batch, withheld: Tensor | None) -> float:
         total += len(log_prob) if weight is None else float(weight.sum())
     told = value, total, time.monotonic() - loop.begun
     divided = batch.weight is None
-    step = loop.ranks.exchange(loop.parameters, told, loop.wish, divided=divided)
+    step = loop.ranks.exchange(loop.exchanged, told, loop.wish, divided=divided)
     loop.clock, loop.stop = step.seconds, step.stop
     return step.value
 

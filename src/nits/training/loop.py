@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -12,6 +13,7 @@ import torch
 from nits.model.density import Density
 from nits.training import gradients, ranks, resuming, stopping
 from nits.training.clipping import clipped
+from nits.training.exchange import Gradient
 from nits.training.history import History
 from nits.training.interrupts import Interrupts
 from nits.training.kept import Kept
@@ -164,6 +166,11 @@ class Loop:
             return True
         self._skip()
         return False
+
+    @cached_property
+    def exchanged(self) -> Gradient:
+        """The gradient as ranks exchange it."""
+        return Gradient(self.model, ranks.EXTRAS)
 
     def gradient(self) -> float:
         """Sets the gradient of the next batch's mean log-likelihood, and returns that."""

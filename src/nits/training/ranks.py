@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import timedelta
@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, distributed
+
+from nits.training.exchange import Gradient
 
 WAITED_FOR = timedelta(minutes=10)
 """How long a rank that says nothing is waited for; one that has ended is noticed at once."""
@@ -60,7 +62,6 @@ class Ranks:
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
         self.alone = size == 1
-        self.flat = torch.empty(0)
         self.waited = 0.0  # seconds that exchanges have taken
 
     def part(self, count: int) -> slice:
@@ -68,36 +69,20 @@ class Ranks:
         return slice(self.rank * count // self.size, (self.rank + 1) * count // self.size)
 
     def exchange(
-        self,
-        parameters: Sequence[Tensor],
-        told: tuple[float, float, float],
-        stop: bool,
-        *,
-        divided: bool = False,
+        self, gradient: Gradient, told: tuple[float, float, float], stop: bool, *, divided: bool
     ) -> Step:
         """Sums what all ranks have, and sets the gradient of the whole batch's mean.
 
-        parameters: With the gradient of minus the sum of log-likelihoods of this rank's rows.
+        gradient: Of a model whose parameters have that of minus the sum of log-likelihoods of this
+            rank's rows, with `EXTRAS` numbers beside it.
         told: That sum, the weight of the rows, and the clock, which is taken of the first rank.
         divided: Whether the gradient has been divided by the weight of all ranks' rows already.
         """
-        count = sum(p.numel() for p in parameters)
-        if len(self.flat) != count + EXTRAS:
-            self.flat = parameters[0].new_empty(count + EXTRAS)
-        parts = self.flat[:count].split([p.numel() for p in parameters])
-        for part, p in zip(parts, parameters, strict=True):
-            if p.grad is None:
-                part.zero_()
-            else:
-                part.copy_(p.grad.flatten())
         seconds = told[2] if self.rank == 0 else 0.0
-        self.flat[count:] = torch.tensor([told[0], told[1], seconds, float(stop)])
-        self._reduce(self.flat)
-        value, weight, seconds, wishes = self.flat[count:].tolist()
-        if not divided:
-            self.flat[:count] /= weight
-        for part, p in zip(parts, parameters, strict=True):
-            p.grad = part.view_as(p)
+        gradient.collect(torch.tensor([told[0], told[1], seconds, float(stop)]))
+        self._reduce(gradient.flat)
+        value, weight, seconds, wishes = gradient.flat[gradient.count :].tolist()
+        gradient.put_back(1 if divided else weight)
         return Step(value / weight, seconds, wishes > 0)
 
     def summed(self, *values: float) -> list[float]:
