@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from nits import NITS, Dequantized, Mixture, RandomRoles, Roles, Whitened
+from nits import NITS, Dequantized, Mixture, RandomRoles, Roles, Tempered, Whitened
 from nits.heads import (
     Atoms,
     Categorical,
@@ -167,6 +167,11 @@ def mixture(make: Callable[[], Density], weights: list[float]) -> Density:
     return Mixture([make() for _ in weights], weights)
 
 
+def tempered(make: Callable[[], Density], weights: list[float], power: float = 0.4) -> Density:
+    """Members alike but for their weights, which columns tell less about."""
+    return Tempered([make() for _ in weights], weights, power)
+
+
 def calibrated(density: Density) -> Density:
     """A model with curves of its own for all columns but the first."""
     logits = torch.randn(density.columns, BUMPS)
@@ -254,6 +259,15 @@ MODELS: dict[str, Callable[[], Density]] = {
             )
         ),
         36,
+    ),
+    "tempered": lambda: randomized(
+        lambda: tempered(lambda: mlp(real(3), order=[1, 2, 0]), [0.7, 0.3]), 41
+    ),
+    "tempered-tables": lambda: randomized(
+        lambda: tempered(
+            lambda: mlp(kinds_of_tables(), context=2, order=[1, 0, 2, 5, 4, 3]), [1, 2], 0.0
+        ),
+        42,
     ),
     "dequantized": lambda: randomized(lambda: dequantized((1, 2, 2)), 26),
     "roles": lambda: randomized(lambda: roles(kinds_of_tables(), order=[1, 0, 2, 5, 4, 3]), 34),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nits.model.random_roles import RandomRoles
     from nits.model.roles import Roles
     from nits.model.symmetric import Symmetric
+    from nits.model.tempered import Tempered
     from nits.model.whitened import Whitened
     from nits.persistence import load, save
     from nits.pnn.binned import QuantizedPNN
@@ -55,6 +56,7 @@ __all__ = [
     "Rows",
     "ScheduleFree",
     "Symmetric",
+    "Tempered",
     "Whitened",
     "datasets",
     "fit",
@@ -89,6 +91,7 @@ _PLACES = {
     "Rows": "training.rows",
     "ScheduleFree": "training.optimizers",
     "Symmetric": "model.symmetric",
+    "Tempered": "model.tempered",
     "Whitened": "model.whitened",
     "fit": "training.fit",
     "load": "persistence",

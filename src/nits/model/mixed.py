@@ -27,15 +27,19 @@ INTEGERS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
 class MixedSteps(Steps):
-    """The next column of a mixture, equation (26).
+    """The next column of a mixture, equation (26), or of one that is tempered, equation (48).
 
     members: The steps of the K members.
     log_weights: log w_k of the rows, shape (K, N).
+    power: τ; None for 1.
     """
 
-    def __init__(self, members: Sequence[Steps], log_weights: Tensor) -> None:
+    def __init__(
+        self, members: Sequence[Steps], log_weights: Tensor, power: Tensor | None = None
+    ) -> None:
         self.members = list(members)
         self.log_weights = log_weights
+        self.power = power
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Returns the logarithm of (26)."""
@@ -53,6 +57,22 @@ class MixedSteps(Steps):
             x = least(self.cdf, u, ends.amin(0), ends.amax(0))
         return self._with_gradient(x, u) if torch.is_grad_enabled() else x
 
+    def draw(self, u: Tensor) -> Tensor:
+        """Returns values of members that u chooses, each at what is left of u, uniform again."""
+        shares = self.log_weights.exp()
+        reach = shares.cumsum(0)
+        here = u * reach[-1]
+        chosen = (here > reach[:-1]).sum(0, keepdim=True)
+        inner = (here - (reach - shares).gather(0, chosen)) / shares.gather(0, chosen)
+        eps = torch.finfo(u.dtype).eps
+        inner = inner.clamp(eps / 4, 1 - eps).squeeze(0)
+        found = torch.empty_like(u)
+        for k, member in enumerate(self.members):
+            rows = (chosen.squeeze(0) == k).nonzero().flatten()
+            if len(rows):
+                found[rows] = member.quantile_of(rows, inner)
+        return found
+
     def _with_gradient(self, x: Tensor, u: Tensor) -> Tensor:
         """Returns x with the implicit gradient of cdf(x) = u, which is zero where the cdf jumps."""
         residual = self.cdf(x) - u
@@ -66,7 +86,8 @@ class MixedSteps(Steps):
 
     def feed(self, x: Tensor) -> None:
         """Takes the values of the column, which change the members' weights by Bayes' rule."""
-        joint = self._joint(x)
+        parts = torch.stack([member.log_prob(x) for member in self.members])
+        joint = self.log_weights + counted(parts, self.power)
         told = torch.where((joint == -torch.inf).all(0), self.log_weights, joint)
         self.log_weights = told.log_softmax(0)
         for member in self.members:
@@ -179,6 +200,13 @@ class MixedDistribution(Distribution):
     def _mean(self, parts: list[Tensor]) -> Tensor:
         pairs = zip(self.log_weights.exp(), parts, strict=True)
         return torch.stack([w * part for w, part in pairs]).sum(0)
+
+
+def counted(log_prob: Tensor, power: Tensor | None) -> Tensor:
+    """Returns τ log ν, zero for τ = 0 whatever is impossible; log ν without a τ."""
+    if power is None:
+        return log_prob
+    return log_prob * power if power > 0 else torch.zeros_like(log_prob)
 
 
 def log_sum(parts: Tensor) -> Tensor:

@@ -109,9 +109,15 @@ class Mixture(Density):
     ) -> Tensor:
         """Returns each column's term of log ν(x), shape (N, D), by equation (26)."""
         parts = [member.log_prob_per_column(x, context, withheld) for member in self.members]
-        shares, before = self._with_weights(torch.stack(parts))
-        found = log_sum(shares + before)
-        return found[:, self.order.argsort()]
+        return self.mixed(torch.stack(parts))
+
+    def mixed(self, shares: Tensor) -> Tensor:
+        """Returns each column's term of log ν(x), shape (N, D), from those of the members.
+
+        shares: Shape (K, N, D), columns as in x.
+        """
+        ordered, before = self._with_weights(shares)
+        return log_sum(ordered + before)[:, self.order.argsort()]
 
     def _with_weights(self, shares: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the members' terms and log w_k(x_<i), equation (26), both in modelling order.
@@ -119,12 +125,17 @@ class Mixture(Density):
         shares: The members' terms of log ν_k(x), shape (K, N, D), columns as in x.
         """
         ordered = shares[:, :, self.order]
-        sums = torch.cat([torch.zeros_like(ordered[:, :, :1]), ordered.cumsum(2)[:, :, :-1]], 2)
+        told = self._told(ordered).cumsum(2)
+        sums = torch.cat([torch.zeros_like(told[:, :, :1]), told[:, :, :-1]], 2)
         sums = sums + self.log_weights[:, None, None]
         # Where the columns before are impossible under all members, the weights stay as they were.
         lost = (sums == -torch.inf).all(0)
         sums = torch.where(lost, self.log_weights[:, None, None], sums)
         return ordered, sums.log_softmax(0)
+
+    def _told(self, shares: Tensor) -> Tensor:
+        """Returns what the members' terms count for in the weights of later columns."""
+        return shares
 
     def _weights(self, x: Tensor, context: Tensor | None) -> Tensor:
         """Returns log w_k(x_<i), shape (K, N, D), columns as in x."""

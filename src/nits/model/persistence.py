@@ -23,6 +23,7 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 KINDS = {
     "nits": "nits.model.joint.NITS",
     "mixture": "nits.model.mixture.Mixture",
+    "tempered": "nits.model.tempered.Tempered",
     "calibrated": "nits.model.calibrated.Calibrated",
     "whitened": "nits.model.whitened.Whitened",
     "symmetric": "nits.model.symmetric.Symmetric",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -13,6 +13,8 @@ from nits.heads import Given, Head
 from nits.model.ends import Ends
 from nits.model.reading import Reading
 from nits.weights import Stepper
+
+Function = Callable[[Tensor], Tensor]
 
 
 class Steps(ABC):
@@ -47,13 +49,21 @@ class Steps(ABC):
         found = below + u * (above - below)
         return torch.maximum(found, torch.nextafter(below, torch.ones_like(below)))
 
-    def drawn(self, u: Tensor, given: Tensor) -> Tensor:
-        """Returns the given values, and the values at probabilities u where the given are NaN."""
+    def quantile_of(self, rows: Tensor, u: Tensor) -> Tensor:
+        """Returns the next column's values of some rows; u are probabilities of all rows."""
+        return self.quantile(u)[rows]
+
+    def draw(self, u: Tensor) -> Tensor:
+        """Returns draws of the next column by uniform numbers u, by default quantiles."""
+        return self.quantile(u)
+
+    def drawn(self, u: Tensor, given: Tensor, found: Function | None = None) -> Tensor:
+        """Returns the given values, and where they are NaN values found by u, as quantiles."""
         draw = torch.isnan(given)
         if not draw.any():
             return given
-        found = self.quantile(u)
-        return found if draw.all() else torch.where(draw, found, given)
+        values = (found or self.quantile)(u)
+        return values if draw.all() else torch.where(draw, values, given)
 
     def rows(
         self,
@@ -61,19 +71,21 @@ class Steps(ABC):
         u: Tensor,
         given: Tensor,
         within: Sequence[tuple[float, float]] | None = None,
+        found: Function | None = None,
     ) -> Tensor:
         """Returns whole rows at probabilities u, shape (N, D), except for values that are given.
 
         order: The columns in modelling order, none of which has been fed yet.
         given: NaN where values are to be found.
         within: For each column (low, high): the others are found in (low, high].
+        found: What finds the values of the next column: `quantile` by default, or `draw`.
         """
-        found = []
+        columns = []
         for i in order.tolist():
             at = u[:, i] if within is None else self.between(u[:, i], *within[i])
-            found.append(self.drawn(at, given[:, i]))
-            self.feed(found[-1])
-        return torch.stack(found, 1)[:, order.argsort()]
+            columns.append(self.drawn(at, given[:, i], found))
+            self.feed(columns[-1])
+        return torch.stack(columns, 1)[:, order.argsort()]
 
 
 class HeadSteps(Steps):
@@ -119,6 +131,12 @@ class HeadSteps(Steps):
     def quantile(self, u: Tensor) -> Tensor:
         """Returns the head's quantiles."""
         return self.head.from_uniform(self.given, u)
+
+    def quantile_of(self, rows: Tensor, u: Tensor) -> Tensor:
+        """Returns the head's quantiles of some rows."""
+        theta, *ends = self.given
+        theta = theta if theta.shape[-1] == 1 else theta[:, rows]
+        return self.head.from_uniform(Given(theta, *ends), u[rows])
 
     def has_mass(self, x: Tensor) -> Tensor:
         """Returns which values have a probability of their own under the head."""

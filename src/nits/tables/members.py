@@ -15,10 +15,18 @@ import torch
 
 from nits.engines.local import Local
 from nits.model.density import Density
-from nits.model.mixture import Mixture
 from nits.model.random_roles import RandomRoles
 from nits.model.roles import Roles
-from nits.tables import calibration, companion, exceedance, minutes, networks, resume, sharing
+from nits.tables import (
+    calibration,
+    companion,
+    exceedance,
+    minutes,
+    networks,
+    resume,
+    sharing,
+    tempering,
+)
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import Plan
 from nits.tables.extremes import Extremes, extremes
@@ -61,6 +69,17 @@ class Model(NamedTuple):
     companion: Roles | None = None
 
 
+class Shape(NamedTuple):
+    """How members are mixed, as rows that they held out have shown.
+
+    power: How much columns tell about the members; None for Bayes' rule.
+    curves: How much narrower or broader the mixture is made.
+    """
+
+    power: tempering.Found | None
+    curves: calibration.Found | None
+
+
 def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: int) -> Model:
     """Returns the mixture of all members but those that an interrupt came before.
 
@@ -88,11 +107,12 @@ def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: 
         if later:
             done = [pair for pair in done if pair[0].sort in serving] + later
             told = judged(done, rows, units)
-    several = len(estimator.orders_) > 1  # then there are no conditionals to be made narrower
-    curves = None if several else _curves(estimator.sketch_, rows, done, told)
-    if curves is not None:
-        told = told.raised(curves.which, curves.gains)
-    found = _mixed(estimator.sketch_, rows, done, told, before, curves)
+    shape = Shape(None, None)
+    if len(estimator.orders_) == 1:  # else there are no conditionals to be shaped
+        shape = _shape(estimator.sketch_, rows, done, told)
+    for part in shape:
+        told = told if part is None else told.raised(part.which, part.gains)
+    found = _mixed(estimator.sketch_, rows, done, told, before, shape)
     return _with_companion(_with_schema(found, estimator.schema_, rows, told), results)
 
 
@@ -114,16 +134,43 @@ def _with_companion(found: Model, results: Done) -> Model:
     return found
 
 
-def _curves(sketch: Sketch, rows: Rows, done: Done, told: Judged) -> calibration.Found | None:
-    """Returns how much narrower or broader the mixture should be, if rows were held out."""
-    curved = [isinstance(column, Numeric) and not column.optional for column in sketch.columns]
-    parts = []
+def _shape(sketch: Sketch, rows: Rows, done: Done, told: Judged) -> Shape:
+    """Returns how members are mixed, by the rows of folds that several members held out."""
+    weight = None if rows.weights is None else rows.weights.double().numpy()
+    folds = []
     for fold in sorted({task.fold for task, _ in done}):
         here = [pair for pair in done if pair[0].fold == fold and told.shares[pair[0].sort]]
+        if len(here) > 1 and len(here[0][0].held_out):
+            folds.append(here)
+    parts = [tempering.seen(*_weighed(here, told), rows, here[0][0].held_out) for here in folds]
+    power = tempering.found(parts, weight)
+    return Shape(power, _curves(sketch, rows, folds, done, told, power))
+
+
+def _weighed(here: Done, told: Judged) -> tuple[list[Density], list[float]]:
+    """Returns members that have a weight, and these weights."""
+    shares = [told.shares[task.sort] / _alike(task, here) for task, _ in here]
+    return [result.density for _, result in here], shares
+
+
+def _curves(
+    sketch: Sketch,
+    rows: Rows,
+    folds: list[Done],
+    done: Done,
+    told: Judged,
+    power: tempering.Found | None,
+) -> calibration.Found | None:
+    """Returns how much narrower or broader the mixture should be, if rows were held out.
+
+    folds: The members with a weight, fold by fold.
+    """
+    curved = [isinstance(column, Numeric) and not column.optional for column in sketch.columns]
+    parts = []
+    for here in folds:
         count = sum(result.history is not None for _, result in here)
-        if count >= calibration.ENOUGH and len(here[0][0].held_out) and any(curved):
-            shares = [told.shares[task.sort] / _alike(task, here) for task, _ in here]
-            mixture = Mixture([result.density for _, result in here], shares)
+        if count >= calibration.ENOUGH and any(curved):
+            mixture = tempering.mixture(*_weighed(here, told), power)
             parts.append(calibration.seen(mixture, rows, here[0][0].held_out, curved))
     weight = None if rows.weights is None else rows.weights.double().numpy()
     trained = [task for task, result in done if result.history is not None]
@@ -179,11 +226,12 @@ def _mixed(
     done: Done,
     told: Judged,
     before: Judged,
-    curves: calibration.Found | None,
+    shape: Shape,
 ) -> Model:
     """Returns the mixture of members that have a weight.
 
     before: What the first round told, which had all sorts.
+    shape: How they are mixed.
     """
     parts = []
     for task, result in done:
@@ -196,7 +244,9 @@ def _mixed(
             start_from_data(density, rows)
             parts.append((density.eval(), task, told.shares[sort]))
     weights = [share for *_, share in parts]
-    density = Mixture([part[0] for part in parts], weights) if len(parts) > 1 else parts[0][0]
+    density = parts[0][0]
+    if len(parts) > 1:
+        density = tempering.mixture([part[0] for part in parts], weights, shape.power)
     members = [{"sort": task.sort, "weight": share, **task.about} for _, task, share in parts]
     sorts = [
         {
@@ -206,7 +256,7 @@ def _mixed(
         }
         for sort, alone in before.alone.items()
     ]
-    density = calibration.calibrated(density.eval(), curves)
+    density = calibration.calibrated(density.eval(), shape.curves)
     return Model(density, members, sorts, _history(done), *told.figures)
 
 

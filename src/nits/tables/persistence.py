@@ -21,6 +21,7 @@ from nits.model.calibrated import Calibrated
 from nits.model.mixture import Mixture
 from nits.model.reading import Reading
 from nits.model.roles import Roles
+from nits.model.tempered import Tempered
 from nits.tables import guessing, networks, schema
 from nits.tables.blurred import OutlierNetwork
 from nits.tables.columns import Column
@@ -76,6 +77,7 @@ def description(estimator: Any) -> dict[str, Any]:
             "order": list(estimator.order_ or parts[0].order.tolist()),
             "knots": [head.knots for head in estimator.sketch_.given],
             "members": [networks.described(*pair) for pair in pairs],
+            "tempered": isinstance(inner, Tempered),
             "calibrated": isinstance(model, Calibrated),
         },
         "trees": _trees(estimator.context_reading_),
@@ -194,7 +196,8 @@ def _restore_model(
     estimator.members_ = [
         {name: value for name, value in about.items() if name != "weights"} for about in members
     ]
-    density = Mixture(parts) if len(parts) > 1 else parts[0]
+    mixture = Tempered if shape.get("tempered") else Mixture
+    density = mixture(parts) if len(parts) > 1 else parts[0]
     estimator.model_ = Calibrated(density) if shape.get("calibrated") else density
     storage.fill(estimator.model_, _under("model.", tensors))
     estimator.model_.eval()

@@ -9,6 +9,7 @@ import torch
 
 from nits.model.calibrated import Calibrated
 from nits.model.density import Density
+from nits.model.tempered import Tempered
 from nits.printable import printable
 from nits.tables.idle import Idle
 from nits.tables.schema import Schema
@@ -50,6 +51,14 @@ def sorts(tried: list[dict[str, Any]]) -> list[str]:
         own = "" if sort["held_out"] is None else f"  {sort['held_out']:.4f} nats alone"
         lines.append(f"  {sort['sort']:{width}}  {sort['weight']:4.0%}{own}")
     return lines
+
+
+def mixing(model: Density) -> list[str]:
+    """Returns a line about a mixture whose columns count for less than by Bayes' rule, if it is."""
+    inner = model.density if isinstance(model, Calibrated) else model
+    if not isinstance(inner, Tempered):
+        return []
+    return [f"columns tell about the members of later ones to the power {float(inner.power):g}"]
 
 
 def curves(model: Density, names: Sequence[str]) -> list[str]:

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         print(*told.orders(model.order_trials_, model.schema_.names), sep="\n")
     if model.sorts_:
         print("members, by weight:", *told.sorts(model.sorts_), sep="\n")
-    for line in told.curves(model.model_, model.schema_.names):
+    for line in [*told.mixing(model.model_), *told.curves(model.model_, model.schema_.names)]:
         print(line)
     if isinstance(model.context_reading_, Guessed):
         count = len(model.context_reading_.trees.roots)

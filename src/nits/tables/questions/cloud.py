@@ -18,6 +18,7 @@ from nits.model.density import Density
 from nits.model.joint import NITS
 from nits.model.mixture import Mixture
 from nits.model.stacked import Stacked, alike
+from nits.model.tempered import Tempered
 from nits.pnn.random import another
 from nits.tables.questions.laws import Drawn
 from nits.tables.questions.particles import Shape, Walk, effective
@@ -88,8 +89,8 @@ class Cloud:
 
 
 def members(density: Density) -> list[tuple[float, Density]]:
-    """Returns the members of a mixture with their log-weights, or the one density."""
-    if not isinstance(density, Mixture):
+    """Returns the members of a mixture, each of which makes whole rows, or the one density."""
+    if isinstance(density, Tempered) or not isinstance(density, Mixture):
         return [(0.0, density)]
     return [
         (float(share) + inner, member)

@@ -60,7 +60,7 @@ class Law:
 
         coins: Uniform numbers, shape (N,), by which some values are moved beyond an end.
         """
-        drawn = Drawn(steps.quantile(u), torch.full_like(u, torch.nan))
+        drawn = Drawn(steps.draw(u), torch.full_like(u, torch.nan))
         lower, upper = (tail.floor for tail in self.tails)
         rest = (coins - lower) / (1 - lower - upper)  # uniform where it lies in (0, 1)
         numbers = drawn.numbers

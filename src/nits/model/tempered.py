@@ -1,0 +1,121 @@
+"""A mixture in which the columns before tell less about the members than by Bayes' rule.
+
+    ν(x_i | x_<i) = Σ_k w_k(x_<i) ν_k(x_i | x_<i),   w_k(x_<i) ∝ w_k Π_{j<i} ν_k(x_j | x_<j)^τ  (48)
+
+is an exact density for any τ from 0 to 1. With τ = 1 it is equation (16): one member has made the
+whole row, which the columns before give away, so that by the last columns most rows hear a single
+member. Networks that have learned the same table err column by column, each on its own: with τ = 0
+every column hears all members, and errors cancel in each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from nits import checks
+from nits.chunks import slices
+from nits.model import persistence
+from nits.model.density import Density
+from nits.model.mixed import MixedSteps, counted
+from nits.model.mixture import Mixture
+from nits.pnn.random import private_generator, quasi_uniform, uniform
+from nits.weights.allowance import Allowance
+
+
+class Tempered(Mixture):
+    """Equation (48): a mixture of densities of the same columns in the same order.
+
+    models, weights: As in `Mixture`.
+    power: τ. Drawing a row takes as long as drawing one from each member.
+
+    >>> import nits, torch
+    >>> pair = nits.Tempered([nits.NITS.mlp(3, hidden=16) for _ in range(2)], power=0.25)
+    >>> pair.log_prob(torch.zeros(2, 3)).shape, pair.sample(4).shape
+    (torch.Size([2]), torch.Size([4, 3]))
+    """
+
+    power: Tensor
+
+    def __init__(
+        self,
+        models: Sequence[Density],
+        weights: Sequence[float] | None = None,
+        power: float = 0.5,
+    ) -> None:
+        super().__init__(models, weights)
+        if not self.has_one_order:
+            raise ValueError(
+                "the members of a tempered mixture must model the columns in the same order, "
+                "but their orders differ; use nits.Mixture."
+            )
+        if not 0 <= power <= 1:
+            raise ValueError(
+                f"power must be a number from 0, where columns tell nothing about the members, "
+                f"to 1, Bayes' rule, but is {power}."
+            )
+        self.register_buffer("power", self.like.new_tensor(power))
+
+    def log_prob(
+        self, x: Tensor, context: Tensor | None = None, withheld: Tensor | None = None
+    ) -> Tensor:
+        """Returns log ν(x), the sum of the columns' terms: −inf outside, NaN for NaN."""
+        return self.log_prob_per_column(x, context, withheld).sum(-1)
+
+    def steps(self, n: int, context: Tensor | None = None) -> MixedSteps:
+        """Starts n rows, column by column."""
+        return MixedSteps(
+            [member.steps(n, context) for member in self.members],
+            self.log_weights.unsqueeze(1).expand(-1, n),
+            self.power,
+        )
+
+    def _told(self, shares: Tensor) -> Tensor:
+        """Returns what the members' terms count for in the weights of later columns."""
+        return counted(shares, self.power)
+
+    def sample(
+        self,
+        n: int,
+        context: Tensor | None = None,
+        generator: torch.Generator | int | None = None,
+        *,
+        quasi: bool = False,
+        given: Tensor | None = None,
+    ) -> Tensor:
+        """Draws n rows, shape (n, D), each column from a random member; see `Density.sample`."""
+        checks.positive("n", n)
+        draw = quasi_uniform if quasi else uniform
+        source = private_generator(generator, self.like.device)
+        drawn = draw(torch.Size((n, self.columns)), self.like, source)
+        with torch.no_grad():
+            u, context = self._checked(drawn, checks.one_for_all(context, n))
+            return self.filled(u, checks.given(given, u, self.order, self.like), context)
+
+    def filled(
+        self,
+        u: Tensor,
+        given: Tensor,
+        context: Tensor | None = None,
+        within: Sequence[tuple[float, float]] | None = None,
+    ) -> Tensor:
+        """Returns rows drawn by numbers u in which some values are set; see `Density.filled`."""
+        if within is not None:
+            return Density.filled(self, u, given, context, within)
+        parts = [u.new_empty(0, self.columns)]
+        for some in slices(len(u), max(self.stepped_at_once // len(self.members), 1)):
+            steps = self.steps(len(u[some]), None if context is None else context[some])
+            parts.append(steps.rows(self.order, u[some], given[some], found=steps.draw))
+        return torch.cat(parts)
+
+    def description(self) -> dict[str, Any]:
+        """Returns the members' descriptions; weights and τ are saved as tensors."""
+        return {**super().description(), "kind": "tempered"}
+
+    @classmethod
+    def described(cls, about: dict[str, Any], allowance: Allowance) -> Self:
+        """Returns a mixture like the one whose `description` this is, if it is allowed so much."""
+        return cls([persistence.built(member, allowance) for member in about["members"]])
