@@ -15,7 +15,7 @@ from nits.heads import Continuous
 from nits.tables import stacking, tempering, told
 from nits.tables.questions.conditions import Range
 from nits.training.rows import Rows
-from registry import mlp, randomized, real, seeded
+from registry import randomized, real, seeded
 
 COLUMNS = 12
 
@@ -37,23 +37,55 @@ def of_each_row() -> tuple[list[NITS], torch.Tensor]:
     return members, Mixture(members).sample(600, generator=0)
 
 
+SORTS = ["a", "b", "c"]
+EVEN = dict.fromkeys(SORTS, 1 / 3)
+
+
 def seen(members: list[NITS], x: torch.Tensor, folds: int) -> list[tempering.Seen]:
     parts = torch.arange(len(x)).chunk(folds)
-    return [tempering.seen(members, [1.0] * len(members), rows(x), part) for part in parts]
+    return [tempering.seen(members, SORTS, EVEN, rows(x), part) for part in parts]
 
 
 @pytest.mark.parametrize("folds", [1, 3])
 def test_columns_that_tell_nothing_are_found(folds: int) -> None:
+    """The gain on rows that chose nothing is about that on these, and weights are about even."""
     members, x = of_each_column()
     found = tempering.found(seen(members, x, folds), None)
     assert found is not None
     assert found.power < 0.3
+    for each in found.weights.values():
+        np.testing.assert_allclose(each, 1 / 3, atol=0.15)
+    other = Tempered(members, power=0.0).sample(2000, generator=1)
     with torch.no_grad():
-        every = torch.stack([Tempered(members, power=p).log_prob(x) for p in tempering.POWERS])
-        ahead = (every - Mixture(members).log_prob(x)).numpy()
-    for part in np.array_split(found.which, max(folds, 2)):  # each has the power of the others
-        off = np.abs(ahead[:, part] - found.gains[part]).max(1)
-        assert off.min() < 1e-4
+        way = tempering.mixture(members, SORTS, found)
+        ahead = (way.log_prob(other) - Mixture(members).log_prob(other)).numpy()
+    error = (ahead.var() / len(ahead) + found.gains.var() / len(found.gains)) ** 0.5
+    assert abs(ahead.mean() - found.gains.mean()) < 4 * error
+
+
+def test_columns_have_weights_of_their_own() -> None:
+    """The first six columns are all one member's, the others another's."""
+    members, _ = of_each_column()
+    with torch.no_grad():
+        x = members[0].sample(900, generator=0)
+        x[:, COLUMNS // 2 :] = members[1].sample(900, generator=1)[:, COLUMNS // 2 :]
+    found = tempering.found(seen(members, x, 3), None)
+    assert found is not None
+    first, second, _ = found.weights.values()
+    assert first[: COLUMNS // 2].min() > 0.5 > first[COLUMNS // 2 :].max()
+    assert second[: COLUMNS // 2].max() < 0.5 < second[COLUMNS // 2 :].min()
+
+
+NONE = np.empty(0, np.int64), np.empty(0)
+
+
+def test_members_of_a_sort_share_its_weight() -> None:
+    members, x = of_each_column()
+    way = tempering.Found(0.0, {"a": np.full(COLUMNS, 0.6), "b": np.full(COLUMNS, 0.4)}, *NONE)
+    with torch.no_grad():
+        found = tempering.mixture(members, ["a", "b", "a"], way).log_prob(x)
+        expected = Tempered(members, [0.3, 0.4, 0.3], 0.0).log_prob(x)
+    torch.testing.assert_close(found, expected)
 
 
 def test_rows_of_one_member_each_keep_bayes_rule() -> None:
@@ -62,29 +94,12 @@ def test_rows_of_one_member_each_keep_bayes_rule() -> None:
 
 
 def test_rows_without_weight_say_nothing() -> None:
-    """The first rows are of columns, the others of members: weights say which of them count."""
+    """Half of the rows of each fold are of columns, half of members: weights say which count."""
     (members, one), (_, other) = of_each_column(), of_each_row()
-    parts, first = seen(members, torch.cat([one, other]), 4), np.arange(1200) < 600
+    mixed = torch.stack([one, other], 1).flatten(0, 1)
+    parts, first = seen(members, mixed, 2), np.arange(len(mixed)) % 2 == 0
     assert tempering.found(parts, np.where(first, 1.0, 0.0)) is not None
     assert tempering.found(parts, np.where(first, 0.0, 1.0)) is None
-
-
-def test_gains_are_those_of_powers_that_other_folds_chose() -> None:
-    """The fold that likes τ = 0 best does not choose for itself."""
-    scores = np.zeros((2, len(tempering.POWERS)))
-    liked, other = scores.copy(), scores.copy()
-    liked[:, -1], other[:, 1] = 5.0, 0.5
-    parts = [
-        tempering.Seen(np.array([2 * k, 2 * k + 1]), said)
-        for k, said in enumerate([liked, other, other])
-    ]
-    found = tempering.found(parts, None)
-    assert found is None  # the first fold has 0 by 1.0 of the others, these have 0 by its own
-    parts = [tempering.Seen(part.which, other) for part in parts]
-    found = tempering.found(parts, None)
-    assert found is not None
-    assert found.power == tempering.POWERS[1]
-    np.testing.assert_allclose(found.gains, 0.5)
 
 
 def test_too_few_rows_say_nothing() -> None:
@@ -108,7 +123,11 @@ def _even(scores: NDArray[np.float64], *_: object) -> NDArray[np.float64]:
 
 def _always(parts: list[tempering.Seen], weight: object) -> tempering.Found:
     which = np.concatenate([part.which for part in parts])
-    return tempering.Found(0.25, which, np.zeros(len(which)))
+    sorts = list(dict.fromkeys(parts[0].sorts))
+    columns = parts[0].terms.shape[2]
+    own = 1 + np.random.default_rng(0).random((len(sorts), columns))
+    weights = dict(zip(sorts, own / own.sum(0), strict=True))
+    return tempering.Found(0.25, weights, which, np.zeros(len(which)))
 
 
 def test_a_model_is_tempered_where_rows_say_so(tempered: NITSDensity, tmp_path: object) -> None:
@@ -121,7 +140,7 @@ def test_a_model_is_tempered_where_rows_say_so(tempered: NITSDensity, tmp_path: 
         assert float(inner.power) == 0.25
     np.testing.assert_array_equal(loaded.score_samples(table), tempered.score_samples(table))
     assert told.mixing(loaded.model_) == [
-        "columns tell about the members of later ones to the power 0.25"
+        "columns tell later ones about members to the power 0.25; each has its own weights"
     ]
     terms = tempered.score_samples(table, per_column=True).sum(1)
     np.testing.assert_allclose(terms, tempered.score_samples(table), atol=1e-3)
@@ -138,16 +157,13 @@ def test_answers_are_those_of_its_rows(tempered: NITSDensity) -> None:
     assert abs(answer.estimate - share) < 5 * error + 1e-4
 
 
-def test_members_are_mixed_by_rows_without_a_power() -> None:
-    members, _ = of_each_column()
-    assert type(tempering.mixture(members, [1.0] * 3, None)) is Mixture
-
-
-def test_supports_of_members_may_differ() -> None:
-    """Rows that are impossible under all members tell nothing."""
-    members = [randomized(lambda: mlp([Continuous(0.0, 1.0)] * 3), seed) for seed in range(2)]
+def test_rows_that_are_impossible_under_all_members_tell_nothing() -> None:
+    make = partial(NITS.independent, [Continuous(0.0, 1.0)] * 3)
+    members = [randomized(make, seed).requires_grad_(False) for seed in range(3)]
     x = torch.rand(40, 3, generator=seeded(1))
     x[0] = 7.0
     parts = seen(members, x, 2)
-    assert parts[0].scores[0].tolist() == [-np.inf] * len(tempering.POWERS)
-    tempering.found(parts, None)  # no warning, which would be an error here
+    assert parts[0].rule[0] == -np.inf
+    gains = tempering._gains(parts[0], parts, None)
+    assert (gains[:, 0] == 0).all()
+    assert np.isfinite(gains).all()

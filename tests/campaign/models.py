@@ -76,6 +76,8 @@ def folder() -> Path:
     heads = [nits.heads.Continuous(), nits.heads.Integer(0, 9), nits.heads.Categorical(3)]
     one = nits.NITS.mlp(heads, hidden=8, blocks=1)
     nits.Mixture([one, nits.NITS.independent(heads)]).save(place / "density.nits")
+    two = [nits.NITS.mlp(heads, hidden=6, blocks=1) for _ in range(2)]
+    nits.Tempered(two, power=0.3, of_columns=[[1, 2, 3], [3, 2, 1]]).save(place / "tempered.nits")
     grey = nits.NITS.conv((1, 3, 3), nits.heads.Quantized(0.0, 1.0, 4, (4,)), size=window)
     turned = nits.Symmetric(grey, nits.images.symmetries(3, 3))
     turned.save(place / "symmetric.nits")
@@ -88,7 +90,7 @@ def folder() -> Path:
 
 SORTS = (
     *("members", "given", "trees", "any", "whitened"),
-    *("images", "windows", "density", "symmetric", "run"),
+    *("images", "windows", "density", "tempered", "symmetric", "run"),
 )
 
 

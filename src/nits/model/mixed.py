@@ -27,19 +27,15 @@ INTEGERS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
 class MixedSteps(Steps):
-    """The next column of a mixture, equation (26), or of one that is tempered, equation (48).
+    """The next column of a mixture, equation (26).
 
     members: The steps of the K members.
     log_weights: log w_k of the rows, shape (K, N).
-    power: τ; None for 1.
     """
 
-    def __init__(
-        self, members: Sequence[Steps], log_weights: Tensor, power: Tensor | None = None
-    ) -> None:
+    def __init__(self, members: Sequence[Steps], log_weights: Tensor) -> None:
         self.members = list(members)
         self.log_weights = log_weights
-        self.power = power
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Returns the logarithm of (26)."""
@@ -86,10 +82,12 @@ class MixedSteps(Steps):
 
     def feed(self, x: Tensor) -> None:
         """Takes the values of the column, which change the members' weights by Bayes' rule."""
-        parts = torch.stack([member.log_prob(x) for member in self.members])
-        joint = self.log_weights + counted(parts, self.power)
+        joint = self._joint(x)
         told = torch.where((joint == -torch.inf).all(0), self.log_weights, joint)
         self.log_weights = told.log_softmax(0)
+        self._fed(x)
+
+    def _fed(self, x: Tensor) -> None:
         for member in self.members:
             member.feed(x)
 
@@ -200,13 +198,6 @@ class MixedDistribution(Distribution):
     def _mean(self, parts: list[Tensor]) -> Tensor:
         pairs = zip(self.log_weights.exp(), parts, strict=True)
         return torch.stack([w * part for w, part in pairs]).sum(0)
-
-
-def counted(log_prob: Tensor, power: Tensor | None) -> Tensor:
-    """Returns τ log ν, zero for τ = 0 whatever is impossible; log ν without a τ."""
-    if power is None:
-        return log_prob
-    return log_prob * power if power > 0 else torch.zeros_like(log_prob)
 
 
 def log_sum(parts: Tensor) -> Tensor:

@@ -116,8 +116,7 @@ class Mixture(Density):
 
         shares: Shape (K, N, D), columns as in x.
         """
-        ordered, before = self._with_weights(shares)
-        return log_sum(ordered + before)[:, self.order.argsort()]
+        return log_sum(torch.add(*self._with_weights(shares)))[:, self.order.argsort()]
 
     def _with_weights(self, shares: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the members' terms and log w_k(x_<i), equation (26), both in modelling order.
@@ -126,12 +125,15 @@ class Mixture(Density):
         """
         ordered = shares[:, :, self.order]
         told = self._told(ordered).cumsum(2)
-        sums = torch.cat([torch.zeros_like(told[:, :, :1]), told[:, :, :-1]], 2)
-        sums = sums + self.log_weights[:, None, None]
+        first = self._first_weights()
+        sums = torch.cat([torch.zeros_like(told[:, :, :1]), told[:, :, :-1]], 2) + first
         # Where the columns before are impossible under all members, the weights stay as they were.
-        lost = (sums == -torch.inf).all(0)
-        sums = torch.where(lost, self.log_weights[:, None, None], sums)
+        sums = torch.where((sums == -torch.inf).all(0), first, sums)
         return ordered, sums.log_softmax(0)
+
+    def _first_weights(self) -> Tensor:
+        """Returns log w_k, shape (K, 1, 1) or (K, 1, D): of each column in modelling order."""
+        return self.log_weights[:, None, None]
 
     def _told(self, shares: Tensor) -> Tensor:
         """Returns what the members' terms count for in the weights of later columns."""

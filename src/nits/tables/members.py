@@ -11,10 +11,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 
 from nits.engines.local import Local
 from nits.model.density import Density
+from nits.model.mixture import Mixture
 from nits.model.random_roles import RandomRoles
 from nits.model.roles import Roles
 from nits.tables import (
@@ -72,11 +74,11 @@ class Model(NamedTuple):
 class Shape(NamedTuple):
     """How members are mixed, as rows that they held out have shown.
 
-    power: How much columns tell about the members; None for Bayes' rule.
+    way: How columns are mixed; None for Bayes' rule.
     curves: How much narrower or broader the mixture is made.
     """
 
-    power: tempering.Found | None
+    way: tempering.Found | None
     curves: calibration.Found | None
 
 
@@ -109,9 +111,7 @@ def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: 
             told = judged(done, rows, units)
     shape = Shape(None, None)
     if len(estimator.orders_) == 1:  # else there are no conditionals to be shaped
-        shape = _shape(estimator.sketch_, rows, done, told)
-    for part in shape:
-        told = told if part is None else told.raised(part.which, part.gains)
+        told, shape = _shape(estimator.sketch_, rows, done, told)
     found = _mixed(estimator.sketch_, rows, done, told, before, shape)
     return _with_companion(_with_schema(found, estimator.schema_, rows, told), results)
 
@@ -134,49 +134,60 @@ def _with_companion(found: Model, results: Done) -> Model:
     return found
 
 
-def _shape(sketch: Sketch, rows: Rows, done: Done, told: Judged) -> Shape:
-    """Returns how members are mixed, by the rows of folds that several members held out."""
+def _shape(sketch: Sketch, rows: Rows, done: Done, told: Judged) -> tuple[Judged, Shape]:
+    """Returns how members are mixed, by rows that several held out, and what that says of sorts."""
     weight = None if rows.weights is None else rows.weights.double().numpy()
-    folds = []
-    for fold in sorted({task.fold for task, _ in done}):
-        here = [pair for pair in done if pair[0].fold == fold and told.shares[pair[0].sort]]
-        if len(here) > 1 and len(here[0][0].held_out):
-            folds.append(here)
-    parts = [tempering.seen(*_weighed(here, told), rows, here[0][0].held_out) for here in folds]
-    power = tempering.found(parts, weight)
-    return Shape(power, _curves(sketch, rows, folds, done, told, power))
+    parts = []
+    for here in _folds(done):
+        every, sorts = [result.density for _, result in here], [task.sort for task, _ in here]
+        if len(sketch.columns) > 1:
+            parts.append(tempering.seen(every, sorts, told.shares, rows, here[0][0].held_out))
+    way = tempering.found(parts, weight)
+    if way is not None:
+        shares = {sort: float(each.mean()) for sort, each in way.weights.items()}
+        told = told.raised(way.which, way.gains)
+        told = told._replace(shares={sort: shares.get(sort, 0.0) for sort in told.shares})
+    curves = _curves(sketch, rows, done, told, way)
+    if curves is not None:
+        told = told.raised(curves.which, curves.gains)
+    return told, Shape(way, curves)
 
 
-def _weighed(here: Done, told: Judged) -> tuple[list[Density], list[float]]:
-    """Returns members that have a weight, and these weights."""
-    shares = [told.shares[task.sort] / _alike(task, here) for task, _ in here]
-    return [result.density for _, result in here], shares
+def _folds(done: Done) -> list[Done]:
+    """Returns what became of tasks, fold by fold, where several have held out some rows."""
+    every = [
+        [pair for pair in done if pair[0].fold == fold]
+        for fold in sorted({task.fold for task, _ in done})
+    ]
+    return [here for here in every if len(here) > 1 and len(here[0][0].held_out)]
 
 
 def _curves(
-    sketch: Sketch,
-    rows: Rows,
-    folds: list[Done],
-    done: Done,
-    told: Judged,
-    power: tempering.Found | None,
+    sketch: Sketch, rows: Rows, done: Done, told: Judged, way: tempering.Found | None
 ) -> calibration.Found | None:
-    """Returns how much narrower or broader the mixture should be, if rows were held out.
-
-    folds: The members with a weight, fold by fold.
-    """
+    """Returns how much narrower or broader the mixture should be, if rows were held out."""
     curved = [isinstance(column, Numeric) and not column.optional for column in sketch.columns]
     parts = []
-    for here in folds:
+    for every in _folds(done):
+        here = [pair for pair in every if told.shares[pair[0].sort]]
         count = sum(result.history is not None for _, result in here)
         if count >= calibration.ENOUGH and any(curved):
-            mixture = tempering.mixture(*_weighed(here, told), power)
+            shares = [told.shares[task.sort] / _alike(task, here) for task, _ in here]
+            mixture = _mixture(here, shares, way)
             parts.append(calibration.seen(mixture, rows, here[0][0].held_out, curved))
     weight = None if rows.weights is None else rows.weights.double().numpy()
     trained = [task for task, result in done if result.history is not None]
     shares = [told.shares[task.sort] / _alike(task, done) for task in trained]
     shares += [told.shares.get(sort, 0.0) for sort in networks.SIMPLE]
     return calibration.found(parts, weight, shares)
+
+
+def _mixture(here: Done, shares: list[float], way: tempering.Found | None) -> Mixture:
+    """Returns a mixture of what became of tasks, by Bayes' rule if no other way is better."""
+    densities = [result.density for _, result in here]
+    if way is None:
+        return Mixture(densities, shares)
+    return tempering.mixture(densities, [task.sort for task, _ in here], way)
 
 
 def _alike(task: Task, every: Done) -> int:
@@ -233,21 +244,20 @@ def _mixed(
     before: What the first round told, which had all sorts.
     shape: How they are mixed.
     """
-    parts = []
-    for task, result in done:
-        if result.history is not None and told.shares[task.sort]:
-            parts.append((result.density, task, told.shares[task.sort] / _alike(task, done)))
+    parts: Done = [
+        (task, result) for task, result in done if result.history and told.shares[task.sort]
+    ]
+    shares = [told.shares[task.sort] / _alike(task, done) for task, _ in parts]
     for sort in networks.SIMPLE:
         if told.shares.get(sort):
             task = next(task for task, _ in done if task.sort == sort)
             density = networks.simple(sketch, sort)
             start_from_data(density, rows)
-            parts.append((density.eval(), task, told.shares[sort]))
-    weights = [share for *_, share in parts]
-    density = parts[0][0]
-    if len(parts) > 1:
-        density = tempering.mixture([part[0] for part in parts], weights, shape.power)
-    members = [{"sort": task.sort, "weight": share, **task.about} for _, task, share in parts]
+            parts.append((task, Learned(density.eval(), None, np.empty(0))))
+            shares.append(told.shares[sort])
+    density = _mixture(parts, shares, shape.way) if len(parts) > 1 else parts[0][1].density
+    pairs = zip(parts, shares, strict=True)
+    members = [{"sort": task.sort, "weight": share, **task.about} for (task, _), share in pairs]
     sorts = [
         {
             "sort": sort,

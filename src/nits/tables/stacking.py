@@ -19,6 +19,9 @@ Numbers = NDArray[np.float64]
 
 UPDATES = 500
 
+SETTLED = 1e-9
+"""A change of all weights below which more updates are of no use."""
+
 WORTH, SIMPLE_WORTH = 2.0, 0.5
 """Nats of all held-out rows together that a sort must add to stay, and a simple one."""
 
@@ -73,9 +76,14 @@ def guessed(scores: Numbers, rows: Numbers, guess: Numbers) -> Numbers:
     w: Numbers = guess / guess.sum()
     likely = np.exp(scores - scores.max(1, keepdims=True))
     for _ in range(UPDATES):
-        shares = likely * w
-        shares /= shares.sum(1, keepdims=True)
-        w = np.asarray((rows @ shares + guess) / (rows.sum() + guess.sum()))
+        # Two products with a matrix: the shares of each row would take ten times as long.
+        found = np.asarray(
+            (w * ((rows / (likely @ w)) @ likely) + guess) / (rows.sum() + guess.sum())
+        )
+        settled = np.abs(found - w).max() < SETTLED
+        w = found
+        if settled:
+            break
     return w
 
 

@@ -17,6 +17,9 @@ from nits.tables.schema import Schema
 if TYPE_CHECKING:
     from nits.tables.search import Trial
 
+TINY = 1e-6
+"""A variance of logarithms of weights in columns that all have the same."""
+
 MOST_NAMES = 12
 """Columns of an order that are listed."""
 
@@ -58,7 +61,8 @@ def mixing(model: Density) -> list[str]:
     inner = model.density if isinstance(model, Calibrated) else model
     if not isinstance(inner, Tempered):
         return []
-    return [f"columns tell about the members of later ones to the power {float(inner.power):g}"]
+    own = "" if bool((inner.column_logits.var(1) < TINY).all()) else "; each has its own weights"
+    return [f"columns tell later ones about members to the power {float(inner.power):.2g}{own}"]
 
 
 def curves(model: Density, names: Sequence[str]) -> list[str]:

@@ -111,7 +111,7 @@ class Marginal:
             size = int(np.ceil(count * float(weights.sum())))
             which = systematic(weights.log(), source, size)
             u = torch.rand(len(weights), generator=source).to(walk.u).clamp(1e-6, 1 - 1e-6)
-            parts.append(walk.steps.quantile(u)[which])
+            parts.append(walk.steps.draw(u)[which])
         return torch.cat(parts)
 
     def pooled(self, per_group: Tensor) -> Tensor:
@@ -168,7 +168,7 @@ class Pooled:
             numbers, weights = [], []
             for walk, share in zip(self.marginal.walks, self.marginal._whole(), strict=True):
                 u = walk.u[:, walk.rank].repeat(rows)
-                numbers.append(walk.steps.quantile(u).reshape(rows, -1))
+                numbers.append(walk.steps.draw(u).reshape(rows, -1))
                 weights.append(share.reshape(rows, -1))
             x, w = torch.cat(numbers, 1).numpy(), torch.cat(weights, 1).numpy()
             order = np.argsort(x, 1)
