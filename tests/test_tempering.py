@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from mixed_table import mixed, small
 from nits import NITS, Mixture, NITSDensity, Tempered, load
+from nits.cli.main import main
 from nits.heads import Continuous
 from nits.tables import stacking, tempering, told
 from nits.tables.questions.conditions import Range
@@ -144,6 +146,27 @@ def test_a_model_is_tempered_where_rows_say_so(tempered: NITSDensity, tmp_path: 
     ]
     terms = tempered.score_samples(table, per_column=True).sum(1)
     np.testing.assert_allclose(terms, tempered.score_samples(table), atol=1e-3)
+
+
+@pytest.mark.parametrize("options", [[], ["--mixing", "rows"]])
+def test_rows_are_mixed_whole_if_the_user_says_so(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Then each row is drawn from one member; the command line has the option, too."""
+    monkeypatch.setattr(tempering, "found", _always)
+    mixed(120).to_csv(tmp_path / "t.csv", index=False)
+    paths = [str(tmp_path / "t.csv"), "-o", str(tmp_path / "m.nits")]
+    assert main(["fit", *paths, "--members", "4", "--max-steps", "5", "--quiet", *options]) == 0
+    model = load(tmp_path / "m.nits")
+    kind = Mixture if options else Tempered
+    assert isinstance(model, NITSDensity)
+    assert type(getattr(model.model_, "density", model.model_)) is kind
+    assert bool(told.mixing(model.model_)) == (kind is Tempered)
+
+
+def test_only_whole_rows_can_be_named() -> None:
+    with pytest.raises(ValueError, match="mixing must be 'rows' or None, but is 'columns'"):
+        NITSDensity(mixing="columns").fit(mixed(20))
 
 
 def test_answers_are_those_of_its_rows(tempered: NITSDensity) -> None:

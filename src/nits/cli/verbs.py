@@ -108,6 +108,9 @@ def _fit_columns(verb: argparse.ArgumentParser) -> None:
         help="have all networks, or none, read guesses of boosted trees; for a model with a "
         "context, of which by default some do",
     )
+    verb.add_argument(
+        "--mixing", choices=["rows"], help="mix members by whole rows, which are drawn fastest"
+    )
     verb.add_argument("--kind", type=types.pair, action="append", default=[], metavar="COLUMN=KIND")
     verb.add_argument(
         "--support", type=types.support, action="append", default=[], metavar="COLUMN=LOW:HIGH"

@@ -153,8 +153,9 @@ class TemperedSteps(MixedSteps):
 
     def feed(self, x: Tensor) -> None:
         """Takes the values of the column, which tell about the members to the power τ."""
-        parts = torch.stack([member.log_prob(x) for member in self.members])
-        self.told = self.told + counted(parts, self.power)
+        if self.power > 0:
+            parts = torch.stack([member.log_prob(x) for member in self.members])
+            self.told = self.told + counted(parts, self.power)
         self.position += 1
         self.log_weights = self._weights()
         self._fed(x)

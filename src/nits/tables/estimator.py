@@ -83,6 +83,8 @@ class NITSDensity(
         where several members are trained, and no columns are given.
     trees: Whether networks read guesses of boosted trees, too, beside the columns that are given
         (docs/prediction.md); by default some do, and held-out rows weigh them.
+    mixing: "rows" to have one network make each whole row, and no curves: draws and scores are then
+        as fast as can be; by default columns are mixed as held-out rows prefer (docs/tables.md).
     whiten: Whether to model the residuals of each column's linear regression on the columns before
         it: for tables of real columns only, which nearly determine one another.
     max_minutes, max_steps: The budget; by default it is in steps, by the table's size.
@@ -118,6 +120,7 @@ class NITSDensity(
         answers: str | None = None,
         outliers: bool | None = None,
         trees: bool | None = None,
+        mixing: str | None = None,
         whiten: bool = False,
         learning_rate: float | None = None,
         max_minutes: float | None = None,
@@ -141,6 +144,7 @@ class NITSDensity(
         self.answers = answers
         self.outliers = outliers
         self.trees = trees
+        self.mixing = mixing
         self.whiten = whiten
         self.learning_rate = learning_rate
         self.max_minutes = max_minutes
@@ -160,6 +164,7 @@ class NITSDensity(
         if self.members is not None:
             checks.positive("members", self.members)
         companion.checked(self.answers)
+        members.shaped(self.mixing)
         if y is not None:
             told_of("y is not modelled and has no influence here; make it a column of X.")
         guessing.refuse_without_context(self, in_memory=not is_source(X))

@@ -49,6 +49,10 @@ ANOTHER = 0.05
 of the other sorts adds."""
 
 
+ROWS = "rows"
+"""The name of a mixture of whole rows."""
+
+
 class Model(NamedTuple):
     """A density, and what there is to say about it.
 
@@ -82,6 +86,13 @@ class Shape(NamedTuple):
     curves: calibration.Found | None
 
 
+def shaped(mixing: str | None) -> bool:
+    """Returns whether columns may be mixed by other weights than whole rows are."""
+    if mixing not in (None, ROWS):
+        raise ValueError(f"mixing must be {ROWS!r} or None, but is {mixing!r}; choose one.")
+    return mixing is None
+
+
 def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: int) -> Model:
     """Returns the mixture of all members but those that an interrupt came before.
 
@@ -110,7 +121,7 @@ def learned(estimator: NITSDensity, rows: Rows, units: Units, plan: Plan, seed: 
             done = [pair for pair in done if pair[0].sort in serving] + later
             told = judged(done, rows, units)
     shape = Shape(None, None)
-    if len(estimator.orders_) == 1:  # else there are no conditionals to be shaped
+    if len(estimator.orders_) == 1 and shaped(estimator.mixing):  # several have no conditionals
         told, shape = _shape(estimator.sketch_, rows, done, told)
     found = _mixed(estimator.sketch_, rows, done, told, before, shape)
     return _with_companion(_with_schema(found, estimator.schema_, rows, told), results)

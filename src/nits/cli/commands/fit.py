@@ -117,6 +117,7 @@ def _estimator(args: argparse.Namespace, columns: list[str]) -> NITSDensity:
         answers=args.answers,
         outliers=args.outliers,
         trees=args.trees,
+        mixing=args.mixing,
         whiten=args.whiten,
         max_minutes=args.max_minutes,
         max_steps=args.max_steps,
