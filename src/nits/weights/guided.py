@@ -29,7 +29,7 @@ from nits.weights.weight_model import Read, Stepper, WeightModel
 HELD_OUT = 5
 """One row in so many is held out to decide how far a line is trusted."""
 
-JUDGED_BY = 20_000
+JUDGED_BY = 5_000
 """Most rows by which it is."""
 
 UPDATES = 50
