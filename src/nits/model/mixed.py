@@ -11,6 +11,7 @@ from torch.distributions import Distribution
 
 from nits import checks
 from nits.model.steps import Steps
+from nits.model.teams import Teams
 from nits.pnn.random import uniform
 
 Function = Callable[[Tensor], Tensor]
@@ -33,8 +34,8 @@ class MixedSteps(Steps):
     log_weights: log w_k of the rows, shape (K, N).
     """
 
-    def __init__(self, members: Sequence[Steps], log_weights: Tensor) -> None:
-        self.members = list(members)
+    def __init__(self, members: Teams, log_weights: Tensor) -> None:
+        self.members = members
         self.log_weights = log_weights
 
     def log_prob(self, x: Tensor) -> Tensor:
@@ -43,13 +44,12 @@ class MixedSteps(Steps):
 
     def cdf(self, x: Tensor) -> Tensor:
         """Returns the weighted mean of the members' distribution functions."""
-        parts = torch.stack([member.cdf(x) for member in self.members])
-        return (self.log_weights.exp() * parts).sum(0)
+        return (self.log_weights.exp() * self.members.each("cdf", x)).sum(0)
 
     def quantile(self, u: Tensor) -> Tensor:
         """Returns the least x with cdf(x) ≥ u, which lies between the members' quantiles."""
         with torch.no_grad():
-            ends = torch.stack([member.quantile(u) for member in self.members])
+            ends = self.members.each("quantile", u)
             x = least(self.cdf, u, ends.amin(0), ends.amax(0))
         return self._with_gradient(x, u) if torch.is_grad_enabled() else x
 
@@ -61,13 +61,7 @@ class MixedSteps(Steps):
         chosen = (here > reach[:-1]).sum(0, keepdim=True)
         inner = (here - (reach - shares).gather(0, chosen)) / shares.gather(0, chosen)
         eps = torch.finfo(u.dtype).eps
-        inner = inner.clamp(eps / 4, 1 - eps).squeeze(0)
-        found = torch.empty_like(u)
-        for k, member in enumerate(self.members):
-            rows = (chosen.squeeze(0) == k).nonzero().flatten()
-            if len(rows):
-                found[rows] = member.quantile_of(rows, inner)
-        return found
+        return self.members.quantiles(chosen[0], inner.clamp(eps / 4, 1 - eps)[0])
 
     def _with_gradient(self, x: Tensor, u: Tensor) -> Tensor:
         """Returns x with the implicit gradient of cdf(x) = u, which is zero where the cdf jumps."""
@@ -78,22 +72,17 @@ class MixedSteps(Steps):
 
     def has_mass(self, x: Tensor) -> Tensor:
         """Returns which values have a probability under some member."""
-        return torch.stack([member.has_mass(x) for member in self.members]).any(0)
+        return self.members.each("has_mass", x).any(0)
 
     def feed(self, x: Tensor) -> None:
         """Takes the values of the column, which change the members' weights by Bayes' rule."""
         joint = self._joint(x)
         told = torch.where((joint == -torch.inf).all(0), self.log_weights, joint)
         self.log_weights = told.log_softmax(0)
-        self._fed(x)
-
-    def _fed(self, x: Tensor) -> None:
-        for member in self.members:
-            member.feed(x)
+        self.members.feed(x)
 
     def _joint(self, x: Tensor) -> Tensor:
-        parts = torch.stack([member.log_prob(x) for member in self.members])
-        return self.log_weights + parts
+        return self.log_weights + self.members.each("log_prob", x)
 
 
 class MixedDistribution(Distribution):

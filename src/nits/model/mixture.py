@@ -22,6 +22,7 @@ from nits.model import persistence
 from nits.model.density import Density
 from nits.model.mixed import MixedDistribution, MixedSteps, log_sum
 from nits.model.stacked import Stacked, alike
+from nits.model.teams import Teams
 from nits.pnn.random import another, private_generator
 from nits.weights.allowance import Allowance
 
@@ -159,10 +160,8 @@ class Mixture(Density):
 
     def steps(self, n: int, context: Tensor | None = None) -> MixedSteps:
         """Starts n rows, column by column."""
-        return MixedSteps(
-            [member.steps(n, context) for member in self.members],
-            self.log_weights.unsqueeze(1).expand(-1, n),
-        )
+        weights = self.log_weights.unsqueeze(1).expand(-1, n)
+        return MixedSteps(Teams(self.members, n, context), weights)
 
     def possible(self, x: Tensor) -> Tensor:
         """Returns which rows x, shape (N, D), lie in the support of some member, shape (N,)."""

@@ -25,7 +25,7 @@ from nits.model import persistence
 from nits.model.density import Density
 from nits.model.mixed import MixedSteps
 from nits.model.mixture import Mixture
-from nits.model.steps import Steps
+from nits.model.teams import Teams
 from nits.pnn.random import private_generator, quasi_uniform, uniform
 from nits.weights.allowance import Allowance
 
@@ -84,7 +84,7 @@ class Tempered(Mixture):
 
     def steps(self, n: int, context: Tensor | None = None) -> TemperedSteps:
         """Starts n rows, column by column."""
-        members = [member.steps(n, context) for member in self.members]
+        members = Teams(self.members, n, context)
         return TemperedSteps(members, self._first_weights(), n, self.power)
 
     def _told(self, shares: Tensor) -> Tensor:
@@ -146,7 +146,7 @@ class TemperedSteps(MixedSteps):
     n: How many rows there are.
     """
 
-    def __init__(self, members: Sequence[Steps], first: Tensor, n: int, power: Tensor) -> None:
+    def __init__(self, members: Teams, first: Tensor, n: int, power: Tensor) -> None:
         self.first, self.power, self.position = first, power, 0
         self.told = first.new_zeros(len(members), n)
         super().__init__(members, self._weights())
@@ -154,11 +154,10 @@ class TemperedSteps(MixedSteps):
     def feed(self, x: Tensor) -> None:
         """Takes the values of the column, which tell about the members to the power τ."""
         if self.power > 0:
-            parts = torch.stack([member.log_prob(x) for member in self.members])
-            self.told = self.told + counted(parts, self.power)
+            self.told = self.told + self.power * self.members.each("log_prob", x)
         self.position += 1
         self.log_weights = self._weights()
-        self._fed(x)
+        self.members.feed(x)
 
     def _weights(self) -> Tensor:
         """Returns log w_k(x_<i) of the rows, shape (K, N); of the last column once all are fed."""
