@@ -174,12 +174,23 @@ class Density(nn.Module, ABC):
         given: Tensor | None = None,
     ) -> Tensor:
         """Draws n rows that carry gradients to the weights, at D evaluations; see `sample`."""
+        u, context = self._uniform(n, context, generator, quasi=quasi)
+        return self._inverse(u, context, checks.given(given, u, self.order, self.like))
+
+    def _uniform(
+        self,
+        n: int,
+        context: Tensor | None,
+        generator: torch.Generator | int | None,
+        *,
+        quasi: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Returns numbers to draw n rows by, shape (n, D), and the context of each."""
         checks.positive("n", n)
         draw = quasi_uniform if quasi else uniform
         source = private_generator(generator, self.like.device)
         drawn = draw(torch.Size((n, self.columns)), self.like, source)
-        u, context = self._checked(drawn, checks.one_for_all(context, n))
-        return self._inverse(u, context, checks.given(given, u, self.order, self.like))
+        return self._checked(drawn, checks.one_for_all(context, n))
 
     def filled(
         self,

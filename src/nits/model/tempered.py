@@ -26,7 +26,6 @@ from nits.model.density import Density
 from nits.model.mixed import MixedSteps
 from nits.model.mixture import Mixture
 from nits.model.teams import Teams
-from nits.pnn.random import private_generator, quasi_uniform, uniform
 from nits.weights.allowance import Allowance
 
 
@@ -105,12 +104,8 @@ class Tempered(Mixture):
         given: Tensor | None = None,
     ) -> Tensor:
         """Draws n rows, shape (n, D), each column from a random member; see `Density.sample`."""
-        checks.positive("n", n)
-        draw = quasi_uniform if quasi else uniform
-        source = private_generator(generator, self.like.device)
-        drawn = draw(torch.Size((n, self.columns)), self.like, source)
         with torch.no_grad():
-            u, context = self._checked(drawn, checks.one_for_all(context, n))
+            u, context = self._uniform(n, context, generator, quasi=quasi)
             return self.filled(u, checks.given(given, u, self.order, self.like), context)
 
     def filled(
