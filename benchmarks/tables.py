@@ -112,8 +112,33 @@ def short_table(folder: Path) -> str:
     """Returns ours and the best rival, for each budget that rivals had too and for our largest."""
     head = ("test nats", "minutes", OURS, "best rival", "paper, published on other hardware")
     found = [run for run in runs(folder) if run["settings_name"] in RACED]
-    parts = ([run for run in found if run["dataset"] == dataset] for dataset in DATASETS)
-    return table(head, [line for part in parts for line in _short_lines(part)])
+    lines: list[tuple[str, ...]] = []
+    for dataset in DATASETS:
+        here = [run for run in found if run["dataset"] == dataset]
+        lines += _short_lines(here)
+        lines += [(dataset, *_by_default(here, run)) for run in _defaults(folder, dataset)]
+    return table(head, lines)
+
+
+def _defaults(folder: Path, dataset: str) -> list[Record]:
+    """Returns what the defaults reach where no paper has figures, of whose models they differ."""
+    if dataset in PUBLISHED_ON:
+        return []
+    records = results.read(folder, f"suite-published-{dataset}.json")
+    found = [record["nits"]["results"] for record in records]
+    return [run for run in found if run["max_minutes"] and "test" in run]
+
+
+def _by_default(found: list[Record], run: Record) -> tuple[str, ...]:
+    """Returns the line of a run of the defaults.
+
+    found: Other runs with the same data.
+    run: What suite_published.py found.
+    """
+    minutes, test = run["max_minutes"], run["test"]
+    told = {f"test_{name}": value for name, value in test.items()}
+    rival = _best_rival([r for r in found if is_rival(r) and r["minutes"] == minutes])
+    return f"{minutes:g}", nats_of(told) + ", defaults", rival, "–"
 
 
 def _short_lines(found: list[Record]) -> list[tuple[str, ...]]:

@@ -86,6 +86,20 @@ def test_readme_has_a_line_per_budget_that_rivals_had_and_for_the_largest(tmp_pa
     assert len(lines) == 2
 
 
+def test_readme_has_what_defaults_reach_on_tables_without_published_figures(
+    tmp_path: Path,
+) -> None:
+    rival = {"dataset": "diamonds", "minutes": 5.0, "model": "zuko-nsf", "test_nats_inside": 1.0}
+    folder = project(tmp_path, rival)
+    test = {"nats_inside": 5.25, "two_standard_errors": 0.1, "rows_outside": 0, "rows": 100}
+    for dataset, minutes in (("diamonds", 5.0), ("gas_turbine", None), ("power", 5.0)):
+        record = {"nits": {"results": {"max_minutes": minutes, "test": test}}}
+        (folder / f"suite-published-{dataset}.json").write_text(json.dumps(record))
+    lines = [line for line in tables.short_table(folder).splitlines() if "defaults" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("| diamonds | 5 | 5.250 ± 0.100, defaults | 1.000 ± 0.012")
+
+
 def test_searches_from_the_defaults_have_a_table_of_their_own(tmp_path: Path) -> None:
     search = {"minutes": 2.0, "results": {ablation.BASE: {"validation_nats": 0.5}}}
     for dataset, defaults in (("diamonds", True), ("power", False), ("bsds300", False)):
