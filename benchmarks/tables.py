@@ -44,6 +44,7 @@ SAME_METHOD = {
     OURS: "NITS-MLP",
     "nits-mixture": "NITS-MLP",
     "nits-conv": "NITS-CONV",
+    "nits-window": "NITS-WINDOW",
     "zuko-nsf": "NSF",
     "nflows-rq-autoregressive": "NSF",
     "nflows-rq-coupling": "NSF",
@@ -66,7 +67,7 @@ def is_rival(run: Record) -> bool:
 def published(dataset: str, model: str) -> str:
     """Returns the paper's figure for a method, or a dash."""
     method = SAME_METHOD.get(model)
-    if method is None or dataset not in PUBLISHED_ON:
+    if method not in PUBLISHED or dataset not in PUBLISHED_ON:
         return "–"
     return minus(PUBLISHED[method][PUBLISHED_ON.index(dataset)])
 
