@@ -27,7 +27,7 @@ from nits.model.joint import NITS
 from nits.training.fit import fit as train
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows
-from nits.weights import SIZES, ConvSize, WindowSize
+from nits.weights import image_sizes
 from nits.weights.image_sizes import ImageSize
 
 HELD_OUT = 1000
@@ -126,13 +126,7 @@ class NITSImages(
         return self
 
     def _size(self) -> ImageSize:
-        known = self.size in SIZES if isinstance(self.size, str) else True
-        if not known or not isinstance(self.size, str | ConvSize | WindowSize):
-            raise ValueError(
-                f"size must be one of {', '.join(SIZES)}, a nits.weights.ConvSize or a WindowSize, "
-                f"but is {self.size!r}."
-            )
-        size = SIZES[self.size] if isinstance(self.size, str) else self.size
+        size = image_sizes.named(self.size)
         return size if self.dropout is None else size._replace(dropout=self.dropout)
 
     def _built(self, size: ImageSize, context: int, seed: int) -> Density:

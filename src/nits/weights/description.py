@@ -91,31 +91,34 @@ def weights_of(about: dict[str, Any], heads: Sequence[Head], allowance: Allowanc
             codes=about.get("codes"),
             generator=0,
         )
-    if about["kind"] == "causal_conv":
-        allowance.causal_conv(about, about["shape"], inputs[0], outputs[0])
-        channels, height, width = about["shape"]
-        filters, blocks, dilations, dropout = about["size"]
-        return CausalConv(
-            inputs,
-            outputs,
-            context,
-            shape=(channels, height, width),
-            size=ConvSize(filters, blocks, tuple(dilations), dropout),
-            present=torch.tensor(about["present"], dtype=torch.bool),
-            units=heads[0].units,
-            generator=0,
-        )
-    if about["kind"] == "causal_window":
-        allowance.causal_window(about, about["shape"], outputs[0])
-        channels, height, width = about["shape"]
-        return CausalWindow(
-            inputs,
-            outputs,
-            context,
-            shape=(channels, height, width),
-            size=WindowSize(*about["size"]),
-            present=torch.tensor(about["present"], dtype=torch.bool),
-            units=heads[0].units,
-            generator=0,
-        )
+    if about["kind"] in ("causal_conv", "causal_window"):
+        return _of_images(about, heads[0], inputs, outputs, allowance)
     raise ValueError(f"there is no weight model {about['kind']!r}; install a newer nits.")
+
+
+def _of_images(
+    about: dict[str, Any],
+    head: Head,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    allowance: Allowance,
+) -> CausalConv | CausalWindow:
+    """Returns a network of pixels, which all have one head."""
+    windows = about["kind"] == "causal_window"
+    if windows:
+        allowance.causal_window(about, about["shape"], outputs[0])
+    else:
+        allowance.causal_conv(about, about["shape"], inputs[0], outputs[0])
+    channels, height, width = about["shape"]
+    rest: dict[str, Any] = {
+        "shape": (channels, height, width),
+        "present": torch.tensor(about["present"], dtype=torch.bool),
+        "units": head.units,
+        "generator": 0,
+    }
+    if windows:
+        window = WindowSize(*about["size"])
+        return CausalWindow(inputs, outputs, about["context"], size=window, **rest)
+    filters, blocks, dilations, dropout = about["size"]
+    size_ = ConvSize(filters, blocks, tuple(dilations), dropout)
+    return CausalConv(inputs, outputs, about["context"], size=size_, **rest)

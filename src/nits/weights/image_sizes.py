@@ -20,6 +20,17 @@ SIZES: dict[str, ImageSize] = {
 }
 
 
+def named(size: Any) -> ImageSize:
+    """Returns a size that is given, or the one of that name."""
+    known = size in SIZES if isinstance(size, str) else True
+    if not known or not isinstance(size, str | ConvSize | WindowSize):
+        raise ValueError(
+            f"size must be one of {', '.join(SIZES)}, a nits.weights.ConvSize or a WindowSize, "
+            f"but is {size!r}."
+        )
+    return SIZES[size] if isinstance(size, str) else size
+
+
 def to_json(size: ImageSize) -> list[Any] | dict[str, Any]:
     """Returns the numbers of a convolution's size, and those of a window's with their names."""
     return size._asdict() if isinstance(size, WindowSize) else list(size)
