@@ -17,14 +17,14 @@ import models
 import numpy as np
 from models.fitted import Fitted, score
 from models.ours import ordered
-from results import RESULTS, ROOT, Record, circumstances, write
+from results import RESULTS, ROOT, Record, circumstances, read, write
 from scores import finite, held_out, scaled
 
 import nits
 from nits import datasets
 from nits.datasets import Split
 
-KINDS = (models.USUAL, "search", "hours", "member", "member-32", "member-256", "pair", models.FREE)
+KINDS = (models.USUAL, "search", "hours", "member", "member-32", "member-256", "pair", "again")
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -35,8 +35,14 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--model", choices=list(models.MODULES), default=models.OURS)
     add("--minutes", type=float, required=True, help="for training, set-up included")
     add("--seed", type=int, default=0)
-    add("--settings", choices=KINDS, default=models.USUAL, help=f"{models.FREE} is of rivals")
+    add(
+        "--settings",
+        choices=(*KINDS, models.FREE),
+        default=models.USUAL,
+        help=f"{models.FREE} is of rivals",
+    )
     add("--order", help="of the columns: random, reversed, greedy, or as 2,0,1")
+    add("--start", type=Path, help="weights of an earlier run of ours, whose minutes count as well")
     add("--checkpoint", type=Path, help="file to go on with if the run was stopped")
     add("--save", type=Path, help="safetensors file for the weights of a model of ours")
     add("--half", action="store_true", help="save in float16 and report what that scores")
@@ -45,11 +51,24 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         parser.error(f"--minutes must be positive, but is {args.minutes:g}.")
     if args.save and args.model not in models.ALL_OURS:
         parser.error(f"--save keeps the weights of our models, not of {args.model}.")
+    if args.start and args.model not in models.ALL_OURS:
+        parser.error(f"--start is of our models, not of {args.model}.")
     if args.checkpoint and args.model not in models.ALL_OURS:
         parser.error(f"--checkpoint is of our models, not of {args.model}.")
     if args.half and not args.save:
         parser.error("--half says how to save, but there is no --save.")
     return args
+
+
+def before(args: argparse.Namespace) -> Record:
+    """Returns the record of the run that this one begins from."""
+    if not args.start:
+        return {"minutes": 0.0}
+    wanted = str(args.start.resolve().relative_to(ROOT))
+    for run in read(RESULTS, f"{args.dataset}-*.json"):
+        if run.get("weights") == wanted:
+            return run
+    raise ValueError(f"no result of {args.dataset} has the weights {wanted}; make one with --save.")
 
 
 def keep(fitted: Fitted, path: Path, *, half: bool) -> Record:
@@ -68,9 +87,10 @@ def trained(args: argparse.Namespace, split: Split) -> Record:
     if args.model == models.OURS:
         order = {"order": args.order} if args.order else {}
         settings = ordered({**settings, **order}, split.train, args.seed)
-    about = circumstances()
+    about, earlier = circumstances(), before(args)
     split, shift = scaled(split, alike=settings.get("alike", False))
-    kept = {"checkpoint": args.checkpoint} if args.checkpoint else {}
+    names = ("checkpoint", "start")
+    kept = {name: value for name in names if (value := getattr(args, name))}
     fitted = models.fit(args.model)(split, {**settings, **kept}, args.minutes, args.seed)
     saved = keep(fitted, args.save, half=args.half) if args.save else {}
     history = [{"seconds": s, "validation_nats": finite(v + shift)} for s, v in fitted.history]
@@ -79,7 +99,8 @@ def trained(args: argparse.Namespace, split: Split) -> Record:
         "versions": {**about["versions"], **models.versions(args.model)},
         "dataset": args.dataset,
         "model": args.model,
-        "minutes": args.minutes,
+        "minutes": args.minutes + earlier["minutes"],
+        **({"start": earlier["command"]} if args.start else {}),
         "seed": args.seed,
         "settings_name": models.kind_of(args.model, args.settings),
         "settings": settings,

@@ -23,7 +23,11 @@ Values = NDArray[np.float64]
 
 Settings = dict[str, Any]
 
-OPTIMIZERS: dict[str, Optimizer] = {"adamw": nits.AdamW(), "schedule-free": nits.ScheduleFree()}
+OPTIMIZERS: dict[str, Optimizer] = {
+    "adamw": nits.AdamW(),
+    "muon": nits.Muon(),
+    "schedule-free": nits.ScheduleFree(),
+}
 """The optimizers, by the names that settings have for them."""
 
 VALIDATION_ROWS = 16384

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -125,8 +126,9 @@ def fit_one(split: Split, settings: Settings, minutes: float, seed: int) -> Fitt
     """Trains one model; what `nits.fit` does before its first step is not on the clock."""
     clock = Clock(minutes)
     torch.manual_seed(seed)
-    model = BUILD[settings["model"]](split.train, settings)
-    if settings["start_from_data"]:
+    start: Path | None = settings.get("start")
+    model = nits.load(start) if start else BUILD[settings["model"]](split.train, settings)
+    if settings["start_from_data"] and not start:
         start_from_data(model, Rows(split.train))
     begun, kept = clock.seconds, settings.get("checkpoint")
     history = nits.fit(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nits.tables.regressor import NITSRegressor
     from nits.training.fit import fit
     from nits.training.history import History
-    from nits.training.optimizers import AdamW, ScheduleFree
+    from nits.training.optimizers import AdamW, Muon, ScheduleFree
     from nits.training.recipe import Recipe
     from nits.training.rows import Rows
     from nits.training.schedules import Constant, Cosine, Plateau
@@ -44,6 +44,7 @@ __all__ = [
     "Dequantized",
     "History",
     "Mixture",
+    "Muon",
     "NITSClassifier",
     "NITSDensity",
     "NITSImages",
@@ -79,6 +80,7 @@ _PLACES = {
     "Dequantized": "images.dequantized",
     "History": "training.history",
     "Mixture": "model.mixture",
+    "Muon": "training.optimizers",
     "NITSClassifier": "tables.classifier",
     "NITSDensity": "tables.estimator",
     "NITSImages": "images.estimator",

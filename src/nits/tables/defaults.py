@@ -209,5 +209,5 @@ def seconds_per_step(plan: Plan, columns: int, groups: int) -> float:
     last = plan.hidden * (outputs if plan.codes is None else columns * plan.codes)
     weights = plan.hidden * (columns * head.inputs + 2 * plan.blocks * plan.hidden) + last
     by_row = PNN_WEIGHT * outputs + NETWORK_WEIGHT * weights
-    together = TOGETHER if plan.codes is None and isinstance(plan.optimizer, AdamW) else 1
+    together = TOGETHER if plan.codes is None and type(plan.optimizer) is AdamW else 1
     return (STEP + GROUP * groups) / together + plan.batch_size * by_row

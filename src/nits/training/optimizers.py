@@ -11,6 +11,7 @@ from torch import nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from nits import places
+from nits.training.muon import MuonAdamW
 from nits.training.schedule_free import ScheduleFreeAdamW
 from nits.training.schedules import Constant, Cosine, Schedule
 
@@ -67,6 +68,26 @@ class AdamW(Optimizer):
         """Sets the averages to decay · averages + (1 − decay) · parameters."""
         with torch.no_grad():
             get_ema_multi_avg_fn(decay)(list(averages), list(parameters), None)
+
+
+@dataclass(frozen=True)
+class Muon(AdamW):
+    """Steps of matrices in which all directions count alike, see `nits.training.muon`.
+
+    Weights that are no matrix, or a narrow one, follow `AdamW`; rate, cosine and average are as
+    there. It needs fewer steps, of which each costs some matrix products more.
+
+    >>> import nits
+    >>> nits.Recipe(optimizer=nits.Muon()).optimizer.schedule()
+    Cosine(warmup=100, floor=0.0)
+    """
+
+    def build(
+        self, parameters: Parameters, averages: Parameters, *, rate: float, weight_decay: float
+    ) -> torch.optim.Optimizer:
+        """Returns the optimizer of `nits.training.muon`."""
+        places.ready_for_torch()
+        return MuonAdamW(parameters, lr=rate, weight_decay=weight_decay)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ EVALUATED_AT_ONCE = 2**20
 def key(loop: Loop) -> tuple[Any, ...] | None:
     """Returns what runs must share to be a team; None if this one cannot be in any."""
     shape, recipe = side_by_side.shape(loop.model), loop.recipe
-    plain = isinstance(recipe.optimizer, AdamW) and recipe.schedule is None
+    plain = type(recipe.optimizer) is AdamW and recipe.schedule is None
     plain = plain and not recipe.hide and recipe.parts == 1
     if shape is None or not plain or not isinstance(loop.feed, Shuffled) or not loop.ranks.alone:
         return None
