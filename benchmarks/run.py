@@ -60,15 +60,22 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return args
 
 
-def before(args: argparse.Namespace) -> Record:
-    """Returns the record of the run that this one begins from."""
+def named(path: Path) -> str:
+    """Returns how records name a file of weights: from the root of the project, if it is inside."""
+    place = path.resolve()
+    return str(place.relative_to(ROOT) if place.is_relative_to(ROOT) else place)
+
+
+def before(args: argparse.Namespace, results: Path) -> Record:
+    """Returns the record of the run that this one goes on from."""
     if not args.start:
         return {"minutes": 0.0}
-    wanted = str(args.start.resolve().relative_to(ROOT))
-    for run in read(RESULTS, f"{args.dataset}-*.json"):
-        if run.get("weights") == wanted:
+    for run in read(results, f"{args.dataset}-*.json"):
+        if run.get("weights") == named(args.start):
             return run
-    raise ValueError(f"no result of {args.dataset} has the weights {wanted}; make one with --save.")
+    raise ValueError(
+        f"no result of {args.dataset} has the weights {named(args.start)}; run it with --save."
+    )
 
 
 def keep(fitted: Fitted, path: Path, *, half: bool) -> Record:
@@ -76,18 +83,16 @@ def keep(fitted: Fitted, path: Path, *, half: bool) -> Record:
     path.parent.mkdir(parents=True, exist_ok=True)
     fitted.model.save(path, half=half)
     fitted.log_prob = partial(score, nits.load(path).log_prob)
-    place = path.resolve()
-    inside = place.is_relative_to(ROOT)
-    return {"weights": str(place.relative_to(ROOT) if inside else place), "half": half}
+    return {"weights": named(path), "half": half}
 
 
-def trained(args: argparse.Namespace, split: Split) -> Record:
+def trained(args: argparse.Namespace, split: Split, results: Path) -> Record:
     """Trains, scores, and returns everything there is to say."""
     settings = models.settings(args.dataset, args.model, args.settings)
     if args.model == models.OURS:
         order = {"order": args.order} if args.order else {}
         settings = ordered({**settings, **order}, split.train, args.seed)
-    about, earlier = circumstances(), before(args)
+    about, earlier = circumstances(), before(args, results)
     split, shift = scaled(split, alike=settings.get("alike", False))
     names = ("checkpoint", "start")
     kept = {name: value for name in names if (value := getattr(args, name))}
@@ -129,7 +134,7 @@ def main(argv: list[str] | None = None, results: Path = RESULTS) -> int:
     """Runs the benchmark that the command line asks for."""
     args = arguments(argv)
     try:
-        found = trained(args, datasets.load(args.dataset))
+        found = trained(args, datasets.load(args.dataset), results)
     except (ValueError, OSError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -112,6 +112,18 @@ def test_a_record_is_whole(record: dict[str, Any]) -> None:
     assert record["validation_nats_inside"] == pytest.approx(best, abs=0.02)  # from half weights
 
 
+def test_a_run_goes_on_from_weights_and_counts_their_minutes(
+    record: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = ["diamonds", "--minutes", "1e-5", "--start", str(tmp_path / "weights.safetensors")]
+    assert run.main(told, tmp_path) == 0
+    (further,) = results.read(tmp_path, "diamonds-nits-mlp-0.02001m-seed0.json")
+    assert further["start"] == record["command"]
+    assert further["test_nats_inside"] == pytest.approx(record["test_nats_inside"], abs=0.05)
+    assert run.main([*told[:-1], str(tmp_path / "others.safetensors")], tmp_path) == 2
+    assert "others.safetensors; run it with --save" in capsys.readouterr().err
+
+
 def test_half_weights_give_the_figure(record: dict[str, Any], split: Split, tmp_path: Path) -> None:
     model = nits.load(tmp_path / "weights.safetensors")
     again = scores.nats(fitted.score(model.log_prob, split.test))
