@@ -38,7 +38,12 @@ class Training(NamedTuple):
 
 def trained(task: Training, reporter: Reporter) -> tuple[Density, dict[str, Any]]:
     history = nits.fit(
-        task.model, task.x, max_steps=task.max_steps, seed=task.seed, progress=reporter
+        task.model,
+        task.x,
+        recipe=nits.Recipe(patience=10**9),  # long runs wait for an interrupt, however long
+        max_steps=task.max_steps,
+        seed=task.seed,
+        progress=reporter,
     )
     return task.model, history.to_dict()
 
