@@ -25,9 +25,10 @@ from nits.images.shown import Shown
 from nits.model.density import Density
 from nits.model.joint import NITS
 from nits.training.fit import fit as train
+from nits.training.optimizers import AdamW, Muon
 from nits.training.recipe import Recipe
 from nits.training.rows import Rows
-from nits.weights import image_sizes
+from nits.weights import WindowSize, image_sizes
 from nits.weights.image_sizes import ImageSize
 
 HELD_OUT = 1000
@@ -118,11 +119,8 @@ class NITSImages(
         held_out = min(HELD_OUT, int(self.validation_fraction * count))
         order = torch.from_numpy(np.random.default_rng(seed).permutation(count))
         rows = Rows(arrays.rows(pixels), self._context(labels, count))
-        self._train(
-            rows.subset(order[held_out:]),
-            rows.subset(order[:held_out]) if held_out else None,
-            int(seed),
-        )
+        judges = rows.subset(order[:held_out]) if held_out else None
+        self._train(rows.subset(order[held_out:]), judges, int(seed))
         return self
 
     def _size(self) -> ImageSize:
@@ -174,14 +172,14 @@ class NITSImages(
         self.held_out_ = None if final is None else self._bits(final)
 
     def _recipe(self) -> Recipe:
-        _, height, width = self.shape_
-        batch = self.batch_size
-        rate = self.learning_rate
-        if batch is None:
-            batch = next((n for n in (32, 16) if n * height * width <= PIXELS_PER_STEP), 8)
-        if rate is None:
-            rate = self._size().rate
-        return Recipe(batch_size=batch, learning_rate=rate, precision=self._precision())
+        pixels, size = self.shape_[1] * self.shape_[2], self._size()
+        usual = next((n for n in (32, 16) if n * pixels <= PIXELS_PER_STEP), 8)
+        return Recipe(
+            batch_size=usual if self.batch_size is None else self.batch_size,
+            learning_rate=size.rate if self.learning_rate is None else self.learning_rate,
+            optimizer=Muon() if isinstance(size, WindowSize) else AdamW(),
+            precision=self._precision(),
+        )
 
     def _precision(self) -> torch.dtype | None:
         if self.precision not in (None, "bfloat16"):
