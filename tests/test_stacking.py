@@ -113,6 +113,19 @@ def test_sorts_that_go_out_lose_less_than_two_nats_together() -> None:
         assert stacking._climbed(scores[:, others], np.ones(count))[1] < best - stacking.WORTH
 
 
+def test_a_sort_that_adds_nothing_goes_out_after_one_that_added_something() -> None:
+    """The first adds a nat and goes out; the last is hopeless, and had stayed with 1e-300."""
+    count = 50
+    scores = np.zeros((count, 3))
+    scores[1:, 0] = -1000.0
+    scores[0, 0] = 5.5
+    scores[:, 2] = -20.0
+    alone = stacking._climbed(scores[:, :2], np.ones(count))[1]
+    assert 0.5 < alone < stacking.WORTH
+    w = stacking.weights(scores, simple=[False, True, True])
+    np.testing.assert_array_equal(w, [0, 1, 0])
+
+
 def test_a_sort_alone_is_never_left_out() -> None:
     np.testing.assert_array_equal(stacking.weights(np.full((3, 1), -1e6)), [1])
     np.testing.assert_array_equal(stacking.weights(np.full((3, 1), -1e-6)), [1])

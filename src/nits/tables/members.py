@@ -38,7 +38,6 @@ from nits.tables.schema import Schema
 from nits.tables.tasks import Course, Learned, Task
 from nits.tables.teaching import ended, taught_together
 from nits.training import ranks
-from nits.training.likelihood import start_from_data
 from nits.training.rows import Rows
 
 if TYPE_CHECKING:
@@ -262,9 +261,9 @@ def _mixed(
     for sort in networks.SIMPLE:
         if told.shares.get(sort):
             task = next(task for task, _ in done if task.sort == sort)
-            density = networks.simple(sketch, sort)
-            start_from_data(density, rows)
-            parts.append((task, Learned(density.eval(), None, np.empty(0))))
+            density = networks.simple_of(sketch, sort, rows)
+            task = task._replace(about=networks.simple_about(density))
+            parts.append((task, Learned(density, None, np.empty(0))))
             shares.append(told.shares[sort])
     density = _mixture(parts, shares, shape.way) if len(parts) > 1 else parts[0][1].density
     pairs = zip(parts, shares, strict=True)

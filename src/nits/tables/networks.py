@@ -12,6 +12,8 @@ from nits.model.joint import NITS
 from nits.model.whitened import Whitened
 from nits.tables.columns import Column
 from nits.tables.defaults import Plan, Style
+from nits.training.likelihood import start_from_data
+from nits.training.rows import Rows
 from nits.weights import Clusters, Guided, Heard, Independent, MaskedMLP, WeightModel, activations
 from nits.weights import description as weights_to_json
 from nits.weights.allowance import Allowance
@@ -102,28 +104,46 @@ def simple_sorts(sketch: Sketch, rows: int) -> list[str]:
     return [*SIMPLE[:2], *([CLUSTERS] if clustered else [])]
 
 
-def simple_pnn(sketch: Sketch, sort: str) -> tuple[int, ...]:
-    """Returns the hidden layer of the PNNs of a simple density."""
-    return (UNITS * _components(sketch),) if sort == CLUSTERS else SIMPLE_PNN
-
-
-def _components(sketch: Sketch) -> int:
-    columns = len(sketch.columns)
-    return next((count for limit, count in COMPONENTS if columns <= limit), FEWEST)
+def simple_about(density: Density) -> dict[str, Any]:
+    """Returns the PNNs and hats of a simple density, for a file."""
+    weights = density.weights if isinstance(density, NITS) else None
+    units = weights.components * weights.units if isinstance(weights, Clusters) else SIMPLE_PNN[0]
+    return {"pnn": [units], "knots": 0, "whiten": False}
 
 
 def simple(sketch: Sketch, kind: str) -> Density:
     """Returns a density that only starts from rows: lines, independent columns, or clusters."""
-    heads = sketch.heads(simple_pnn(sketch, kind), 0)
-    ordered = sketch.ordered(heads)
     if kind == CLUSTERS:
-        return NITS(heads, Clusters(ordered, _components(sketch)), sketch.order)
+        columns = len(sketch.columns)
+        most = next((count for limit, count in COMPONENTS if columns <= limit), FEWEST)
+        return _clusters(sketch, most)
+    heads = sketch.heads(SIMPLE_PNN, 0)
+    ordered = sketch.ordered(heads)
     sizes = [head.inputs for head in ordered], [head.weights for head in ordered]
     constant = Independent(*sizes, sketch.context, generator=0)
     if kind == INDEPENDENT:
         return NITS(heads, constant, sketch.order)
     lines = Guided(constant, ordered, straight=no_hats(sketch.given))
     return NITS(heads, lines, sketch.order)
+
+
+def simple_of(sketch: Sketch, kind: str, rows: Rows) -> Density:
+    """Returns a simple density of rows, with no more clusters than they have."""
+    density = simple(sketch, kind)
+    start_from_data(density, rows)
+    found = density.weights if isinstance(density, NITS) else None
+    if isinstance(found, Clusters) and found.occupied < found.components:
+        density = _clusters(sketch, found.occupied, found)
+    return density.eval()
+
+
+def _clusters(sketch: Sketch, components: int, found: Clusters | None = None) -> NITS:
+    """Returns a model of clusters: none yet, or the first ones of those that were found."""
+    heads = sketch.heads((UNITS * components,), 0)
+    weights = Clusters(sketch.ordered(heads), components)
+    if found is not None:
+        weights.take_first(found)
+    return NITS(heads, weights, sketch.order)
 
 
 def no_hats(given: Sequence[Head]) -> list[int]:

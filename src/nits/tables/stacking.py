@@ -25,6 +25,9 @@ SETTLED = 1e-9
 WORTH, SIMPLE_WORTH = 2.0, 0.5
 """Nats of all held-out rows together that a sort must add to stay, and a simple one."""
 
+NOTHING = 1e-3
+"""Nats that are none: a sort that adds no more goes out whatever others that went had added."""
+
 
 def weights(
     scores: Numbers,
@@ -49,19 +52,21 @@ def weights(
     rows = weight * (len(weight) / weight.sum())
     kept = list(range(count))
     found, reached = _climbed(scores[:, kept], rows)
+    now = reached
     while len(kept) > 1:
         alone = sum(dear[k] for k in kept) == 1
         worth = WORTH if alone else max(WORTH, worth_per_row * len(rows))
         fewer = [[k for k in kept if k != left] for left in kept]
         tried = [_climbed(scores[:, some], rows) for some in fewer]
         slack = [
-            score - reached + (worth if dear[left] else SIMPLE_WORTH)
+            max(score - reached + (worth if dear[left] else SIMPLE_WORTH), score - now + NOTHING)
             for left, (_, score) in zip(kept, tried, strict=True)
         ]
         best = int(np.argmax(slack))
         if slack[best] < 0:
             break
-        kept, (found, reached) = fewer[best], (tried[best][0], max(reached, tried[best][1]))
+        kept, (found, now) = fewer[best], tried[best]
+        reached = max(reached, now)
     whole = np.zeros(count)
     whole[kept] = found
     return whole

@@ -189,11 +189,9 @@ class Course(NamedTuple):
         sketch = self.estimator.sketch_
         return [
             task._replace(
-                density=networks.simple(sketch, sort),
-                sort=sort,
-                about={"pnn": list(networks.simple_pnn(sketch, sort)), "knots": 0, "whiten": False},
-                recipe=None,
+                density=density, sort=sort, about=networks.simple_about(density), recipe=None
             )
             for task in by_fold.values()
             for sort in networks.simple_sorts(sketch, len(self.rows))
+            for density in [networks.simple(sketch, sort)]
         ]

@@ -3,7 +3,7 @@
 Rows belong to one of K clusters. In a cluster the points of all PNNs together are Gaussian, and
 levels of categories, atoms and holes have fixed probabilities. Given the columns before, a cluster
 has the weight w_k(x_<i) of equation (26), and the column's point is Gaussian around a line of the
-points before, so that the PNN's units, two for each cluster, and logits are closed form:
+points before, so that the PNN's units, a few for each cluster, and logits are closed form:
 
     z_i | k, x_<i ~ N(a_ki + B_ki · z_<i, s_ki²),    P(l | x_<i) = Σ_k w_k(x_<i) q_ki(l)      (38)
 
@@ -25,8 +25,9 @@ from nits.pnn.plain import log_weights
 from nits.weights import expectation
 from nits.weights.weight_model import Read, WeightModel
 
-UNITS = 2
-"""Units of a PNN by which one Gaussian is approximated, to 0.002 nats."""
+UNITS = 4
+"""Units of a PNN by which one Gaussian is approximated, to 0.0003 nats; two come to 0.002, which
+many columns add up."""
 
 STEEPEST = 19.0
 """Greatest log-slope of a unit."""
@@ -51,7 +52,7 @@ class Clusters(WeightModel):
     """Equation (38) for columns with PNNs of one layer.
 
     heads: The columns in modelling order, without hats.
-    components: K. The PNNs have 2 K units.
+    components: K. The PNNs have as many units for each of them.
 
     >>> import nits, torch
     >>> heads = [nits.heads.Continuous(hidden=(8,)), nits.heads.Categorical(2)]
@@ -69,9 +70,7 @@ class Clusters(WeightModel):
     def __init__(self, heads: Sequence[Head], components: int) -> None:
         inputs, outputs = [head.inputs for head in heads], [head.weights for head in heads]
         super().__init__(inputs, outputs)
-        for head in heads:
-            _refuse(head, components)
-        self.components = components
+        self.components, self.units = components, _units_of_one(heads, components)
         self.places = _places(heads)
         points = sum(place.point is not None for place in self.places)
         levels = self.places[-1].levels.stop
@@ -85,6 +84,16 @@ class Clusters(WeightModel):
             self.register_buffer(name, torch.zeros(shape))
         # A parameter, since a model's dtype and device are those of one.
         self.log_share = nn.Parameter(torch.zeros(components), requires_grad=False)
+
+    @property
+    def occupied(self) -> int:
+        """How many of the clusters rows were found for: the first ones."""
+        return int((self.log_share > expectation.EMPTY / 2).sum())
+
+    def take_first(self, other: Clusters) -> None:
+        """Takes over the first clusters of a model of more."""
+        for name, own in self.state_dict().items():
+            own.copy_(other.state_dict()[name][: self.components])
 
     def forward(self, features: Tensor, context: Tensor | None = None) -> Tensor:
         """Maps features, shape (Σ inputs, N), to weights, shape (Σ outputs, N)."""
@@ -134,7 +143,7 @@ class ClustersStepper:
         self.model, self.position = model, 0
         self.log_weights = model.log_share.unsqueeze(1).expand(-1, n)  # (K, N)
         self.points = model.constant.new_empty(0, n)
-        self.unit = standard_normal((UNITS,)).to(model.constant)
+        self.unit = standard_normal((model.units,)).to(model.constant)
 
     @property
     def place(self) -> Place:
@@ -152,7 +161,7 @@ class ClustersStepper:
         slopes, centres, logits = self.unit.tensor_split(3)
         scale = model.log_scale[:, place.point, None]  # (K, 1)
         steep = (log_weights(slopes) - scale).clamp(-STEEPEST, STEEPEST).reshape(-1, 1)
-        moved = self._means().unsqueeze(1) + (scale.exp() * centres).unsqueeze(2)  # (K, 2, N)
+        moved = self._means().unsqueeze(1) + (scale.exp() * centres).unsqueeze(2)  # (K, u, N)
         if own.shape[1]:
             weights = weights + own[:, -1]
         chosen = weights.unsqueeze(1) + logits.log_softmax(0).unsqueeze(1)
@@ -208,12 +217,15 @@ def _units(head: Head) -> int:
     return 2 * len(range(head.weights)[head.followers])
 
 
-def _refuse(head: Head, components: int) -> None:
-    """Refuses a head whose weights are not those of equation (38)."""
-    pnn = _units(head)
-    if head.knots or pnn not in (0, UNITS * components) or (pnn and head.weights < 3 * pnn):
-        raise ValueError(
-            f"heads of {components} clusters must have no hats, and one layer of "
-            f"{UNITS * components} units if they have a PNN, but {type(head).__name__} has "
-            f"{head.knots} hats and {pnn} units."
-        )
+def _units_of_one(heads: Sequence[Head], components: int) -> int:
+    """Returns how many units each cluster has, and refuses heads that equation (38) is not for."""
+    first = next(filter(None, map(_units, heads)), UNITS * components)
+    for head in heads:
+        pnn = _units(head)
+        if head.knots or pnn not in (0, first) or pnn % components or head.weights < 3 * pnn:
+            raise ValueError(
+                f"heads of {components} clusters must have no hats, and one layer of as many "
+                f"units for each cluster if they have a PNN, but {type(head).__name__} has "
+                f"{head.knots} hats and {pnn} units."
+            )
+    return first // components

@@ -20,6 +20,9 @@ ROUNDS, MEANS = 60, 10
 SETTLED = 1e-3
 """Nats per row by which a round must gain to be followed by another."""
 
+EMPTY = -1e4
+"""Logarithm of the share of a cluster that no row is in."""
+
 LEAST = 1e-8
 """Least variance, for columns of variance one."""
 
@@ -183,5 +186,5 @@ def _told(found: Gaussians, centre: Tensor, scale: Tensor, slots: int) -> Found:
     )
     more = slots - count  # places that no cluster takes
     spare = [part[:1].expand(more, *part.shape[1:]) for part in parts]
-    empty = spare[0] - 1e4
+    empty = spare[0] + EMPTY
     return Found(*(torch.cat(pair) for pair in zip(parts, [empty, *spare[1:]], strict=True)))
