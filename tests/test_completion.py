@@ -7,18 +7,22 @@ import pytest
 import torch
 
 from nits.heads import Continuous, Quantized
+from nits.images import completion
 from nits.images.completion import Walked, completed, effective, systematic
 from nits.images.dequantized import Dequantized
 from nits.model.joint import NITS
-from nits.weights import ConvSize
+from nits.weights import ConvSize, WindowSize
 
 LEVELS = 3
 
 
-@pytest.fixture(scope="module")
-def model() -> NITS:
-    size = ConvSize(8, 2, (1,))
-    return disturbed(NITS.conv((1, 2, 2), Quantized(0.0, 1.0, LEVELS, (4,)), size=size))
+def type_name(value: object) -> str:
+    return type(value).__name__
+
+
+@pytest.fixture(scope="module", params=[ConvSize(8, 2, (1,)), WindowSize(2, 16, 1)], ids=type_name)
+def model(request: pytest.FixtureRequest) -> NITS:
+    return disturbed(NITS.conv((1, 2, 2), Quantized(0.0, 1.0, LEVELS, (4,)), size=request.param))
 
 
 def disturbed(model: NITS) -> NITS:
@@ -119,6 +123,21 @@ def test_what_comes_first_is_given_exactly(model: NITS) -> None:
     with torch.no_grad():
         truth = float(model.log_prob(torch.tensor([[1.0, 2.0, 0.0, 1.0]])))
     assert float(whole.log_prob) == pytest.approx(truth, abs=1e-5)
+
+
+def test_uneven_particles_are_drawn_anew_with_all_that_they_have_seen(model: NITS) -> None:
+    with torch.no_grad():
+        particles = completion._Particles(model, torch.full((1, 4), math.nan), 50, 0, None)
+        particles.walk(0)
+        particles.walk(1)
+        particles.weights = -torch.arange(50.0).double().unsqueeze(0)
+        particles.walk(2)
+        assert 3 < len(particles.origin[0].unique()) < 8
+        rows = particles.rows.clone()
+        rows[:, 3] = torch.arange(50.0) % LEVELS
+        found = particles.steps.log_prob(rows[:, 3])
+        expected = model.log_prob_per_column(rows)[:, 3]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_resampling_follows_the_weights() -> None:

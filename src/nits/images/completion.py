@@ -17,7 +17,7 @@ from torch import Tensor
 from nits.images.dequantized import Dequantized, DequantizedSteps
 from nits.model.density import Density
 from nits.model.steps import HeadSteps, Steps
-from nits.weights.causal_stepper import ConvStepper
+from nits.weights import Branching
 
 EVEN = 0.5
 """The effective share of particles below which they are resampled."""
@@ -127,11 +127,11 @@ class _Particles:
         )
 
 
-def _stepper(steps: Steps) -> ConvStepper | None:
+def _stepper(steps: Steps) -> Branching | None:
     """Returns what can go on with some of the particles; without it, none are resampled."""
     inner = steps.inner if isinstance(steps, DequantizedSteps) else steps
     stepper = inner.stepper if isinstance(inner, HeadSteps) else None
-    return stepper if isinstance(stepper, ConvStepper) else None
+    return stepper if isinstance(stepper, Branching) else None
 
 
 def effective(weights: Tensor) -> Tensor:

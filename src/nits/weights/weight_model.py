@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,14 @@ class Stepper(Protocol):
 
     def feed(self, features: Tensor) -> None:
         """Takes the features of that column, shape (inputs, N), now that its value is known."""
+
+
+@runtime_checkable
+class Branching(Stepper, Protocol):
+    """A stepper that can go on with some of its rows, as resampled particles need."""
+
+    def take(self, index: Tensor) -> None:
+        """Goes on with some of the rows, of which one may be there several times."""
 
 
 class WeightModel(nn.Module, ABC):
