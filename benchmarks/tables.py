@@ -17,6 +17,7 @@ import results
 from answers_table import answers_tables
 from ask_table import ask_tables
 from campaign_table import campaign_tables
+from image_table import image_tables
 from markdown_table import minus, table, with_rows_outside
 from results import Record
 from scale_table import scale_tables
@@ -26,7 +27,7 @@ from suite_page import suite_tables
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 OURS = "nits-mlp"
 ALL_OURS = (OURS, "nits-conv", "nits-window", "nits-mixture")
-RACED = ("two-core", "again", "mixture", "rivals", "schedule-free")
+RACED = ("two-core", "hours", "again", "mixture", "rivals", "schedule-free")
 """Settings of runs that the short table is about: benchmarks/README.md has all."""
 
 PUBLISHED_ON = ("power", "gas", "hepmass", "miniboone", "bsds300")
@@ -227,32 +228,11 @@ def _change(found: Record, change: str) -> str:
     return minus(f"{value:.3f}{difference}")
 
 
-def image_table(folder: Path) -> str:
-    """Returns one line per run on images, for docs/image-models.md."""
-    test = "bits per dimension, test"
-    head = ("images", "network", "head", "minutes", test, "validation", "weights", "epochs")
-    return table(head, map(_image_line, results.read(folder, "images-*.json")))
-
-
-def _image_line(run: Record) -> tuple[str, ...]:
-    bits = f"{run['test_bits_per_dim']:.3f} ± {run['two_standard_errors']:.3f}"
-    return (
-        run["images_of"],
-        "windows" if run.get("network") == "windows" else "convolutions",
-        f"{run['head']} ({' × '.join(map(str, run['settings']['pnn']))})",
-        f"{run['minutes']:g}",
-        f"{bits} ({run['test_images']:,} images)",
-        f"{run['validation_bits_per_dim']:.3f}",
-        f"{run['parameters']:,}",
-        f"{run['epochs']:.2f}",
-    )
-
-
 PLACES: dict[str, Callable[[Path], str]] = {
     "README.md": short_table,
     "benchmarks/README.md": full_table,
     "docs/recipe.md": recipe_tables,
-    "docs/image-models.md": image_table,
+    "docs/image-models.md": image_tables,
     "docs/speed.md": speed_tables,
     "docs/scale.md": scale_tables,
     "docs/suite.md": suite_tables,

@@ -10,6 +10,7 @@ import ablation
 import pytest
 import speed_table
 import tables
+from image_table import image_tables
 
 RUN: dict[str, Any] = {
     "dataset": "power",
@@ -140,5 +141,5 @@ def test_tables_of_speed_say_what_the_results_say(tmp_path: Path) -> None:
 
 
 def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
-    for made in (speed_table.speed_tables, tables.image_table, tables.ablation_tables):
+    for made in (speed_table.speed_tables, image_tables, tables.ablation_tables):
         assert "measured on this version yet." in made(tmp_path)

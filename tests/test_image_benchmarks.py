@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import image_halves
 import image_run
 import models
 import numpy as np
 import pytest
 import results
-import tables
 import trunk
+from image_table import image_tables
 from PIL import Image
 
 from nits.datasets.images import Images
@@ -37,13 +39,27 @@ def test_a_run_leaves_a_whole_record_and_a_grid(
     assert {"command", "commit", "hardware", "versions"} <= found.keys()
     grid = np.asarray(Image.open(tmp_path / "samples-fashion_mnist-nits-0.05m.png"))
     assert grid.shape == (2 * 8 + 2, 2 * 7 + 2)
-    assert "| fashion_mnist | convolutions | nits (4) | 0.05 |" in tables.image_table(tmp_path)
+    assert "| fashion_mnist | convolutions | nits (4) | 0.05 |" in image_tables(tmp_path)
     windows = {"reach": 2, "hidden": 8, "blocks": 1}
     monkeypatch.setattr(models, "settings", lambda *given: {**original(*given), **SMALL, **windows})
     assert image_run.main([*argv, "--network", "windows"], tmp_path, tmp_path) == 0
     (found,) = results.read(tmp_path, "images-fashion_mnist-windows-nits-0.05m-seed0.json")
     assert 1 < found["test_bits_per_dim"] < 9
-    assert "| fashion_mnist | windows | nits (4) | 0.05 |" in tables.image_table(tmp_path)
+    assert "| fashion_mnist | windows | nits (4) | 0.05 |" in image_tables(tmp_path)
+
+
+def test_halves_of_digits_are_compared(tmp_path: Path) -> None:
+    every = image_halves.digits()
+    assert [len(rows) for rows in every] == [1347, 150, 300]
+    found = image_halves.measured(every._replace(test=every.test[:10]), 0.01, 1, 4)
+    (mask,) = found["masks"]
+    least = -32 * math.log(image_halves.LEVELS) * 2
+    assert all(least < mask["each"][name] < 0 for name in ("mlp", "windows"))
+    assert least < mask["joint"] < 0
+    assert mask["mask"] == mask["each"][mask["model_of_the_mask"]]
+    assert found["joint_over_mask"] == pytest.approx(mask["joint"] / mask["mask"])
+    results.write(tmp_path / "image-halves.json", {"results": found})
+    assert f"| 1 | {mask['joint']:.2f} |".replace("-", "−") in image_tables(tmp_path)
 
 
 def test_a_trunk_is_compared_with_a_checkout_only(
