@@ -13,7 +13,9 @@ HOSTILE = "<script>alert('x')</script>"
 def hostile(rows: int = 160) -> Any:
     """The mixed table with names, and values, that would be markup if they were not escaped."""
     table = mixed(rows).rename(columns={"rain": HOSTILE, "price": 'a"b&<i>'})
-    table["city"] = table["city"].replace({"Lima": "<img src=x onerror=alert(1)>", "Oslo": "'\"&"})
+    table["city"] = table["city"].replace(
+        {"Lima": "<img src=x onerror=alert(1)>", "Oslo": "'\"&\x1b\u202e"}
+    )
     return table
 
 

@@ -39,6 +39,37 @@ def names(place: Path) -> list[str]:
     return sorted(path.name for path in place.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("command", "same"),
+    [
+        ("fit - -o t.csv --max-steps 3 <t.csv", "that of standard input, which is read, but t.csv"),
+        (
+            "score m.nits - -o link.csv <t.csv",
+            "that of standard input, which is read, but link.csv",
+        ),
+        ("score m.nits t.csv >>t.csv", "t.csv, which is read, but standard output"),
+        ("sample m.nits -n 3 >>hard.nits", "m.nits, which is read, but standard output"),
+        (
+            "impute m.nits - <t.csv >>t.csv",
+            "that of standard input, which is read, but standard ou",
+        ),
+    ],
+)
+def test_what_a_shell_reads_is_not_replaced(
+    folder: Path, tmp_path: Path, command: str, same: str
+) -> None:
+    for name in ("t.csv", "m.nits"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "link.csv").symlink_to("t.csv")
+    os.link(tmp_path / "m.nits", tmp_path / "hard.nits")
+    whole = f"{sys.executable} -m nits {command}"
+    done = subprocess.run(whole, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"error: -o must name another file than {same}" in done.stderr
+    for name in ("t.csv", "m.nits"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+
+
 def test_what_is_read_is_not_replaced(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -332,6 +332,22 @@ def test_integers_over_the_whole_of_their_type_are_sampled_over_all_of_it(dtype:
     assert (np.histogram(share, 4, (0, 1))[0] > 500).all()
 
 
+APART = np.array([0, 3, 2**63, 2**64 - 2, 2**64 - 1], np.uint64)
+
+
+@pytest.mark.parametrize("kinds", [None, "categorical", "ordered"])
+@pytest.mark.parametrize("pool_below", [0, 100])
+def test_integers_on_both_sides_of_two_to_the_63_keep_all_digits(
+    kinds: str | None, pool_below: int
+) -> None:
+    values = draws().choice(APART, N, p=[0.4, 0.3, 0.1, 0.1, 0.1])
+    model = fitted(values, kinds=kinds, pool_below=pool_below)
+    assert set(model.sample(2000, random_state=0)["a"]) == set(APART.tolist())
+    assert unseen(model, APART) == [False] * 5
+    assert unseen(model, APART[3:] - np.uint64(2)) == [True, True]
+    assert probability(model, APART).sum() == pytest.approx(1, abs=0.02)
+
+
 def test_types_limit_what_the_user_leaves_open() -> None:
     values = np.minimum(draws().exponential(18, N), 125).astype(np.int8)
     drawn = fitted(values, support={"a": (0, math.inf)}).sample(50_000, random_state=0)["a"]

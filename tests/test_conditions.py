@@ -138,6 +138,7 @@ def test_python_values() -> None:
     assert condition("a", {"x", "y"}) == Among(("x", "y"))
     assert condition("a", ["y", "x"]) == Among(("y", "x"))
     assert condition("a", nits.missing) is missing
+    assert condition("a", np.array(3)) == Value(3)
     assert gathered({0: 3, "b": 4}, ["a", "b"]) == {"a": [Value(3)], "b": [Value(4)]}
     with pytest.raises(ValueError, match=r"a range of 'a' must be a pair \(low, high\)"):
         condition("a", (1, 2, 3))
@@ -168,6 +169,12 @@ def test_what_cannot_be_given(model: NITSDensity, told: object, message: str) ->
         model.given(told)  # type: ignore[call-overload]
     assert message in str(error.value)
     assert str(error.value).count("\n") == 0
+
+
+@pytest.mark.parametrize("told", [2**70, [1, 2**70], (0, 2**70), 1j, b"3"])
+def test_what_no_column_can_hold_is_told_with_its_name(model: NITSDensity, told: object) -> None:
+    with pytest.raises(TypeError, match=r"^the value given for 'count' must hold "):
+        model.given(count=told)
 
 
 @pytest.mark.parametrize(

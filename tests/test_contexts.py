@@ -101,6 +101,11 @@ def test_times_may_be_given(day: Any) -> None:
     assert drawn["seen"].astype(str).tolist() == ["2024-01-03"] * 2
 
 
+def test_values_of_a_context_stand_in_lists() -> None:
+    with pytest.raises(TypeError, match=r"^column 'city' must be a list of values, but is of the "):
+        conditional().sample(2, given={"city": "Oslo", "count": [3], "size": [50.0]})
+
+
 def test_given_must_be_a_mapping() -> None:
     with pytest.raises(TypeError, match="given must map columns to their values, but is a DataF"):
         joint().sample(2, given=mixed())

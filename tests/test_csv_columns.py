@@ -2,8 +2,11 @@
 
 import io
 import os
+import signal
+import subprocess
 import sys
 import threading
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -378,6 +381,59 @@ def test_standard_input_in_batches() -> None:
     types = files.types_of({"a": "uint64", "b": "string"})
     parts = pyarrow.concat_tables(files.batches("-", types))
     assert parts.to_pydict() == {"a": [2**64 - 1, 1], "b": ["x", None]}
+
+
+ROWS = {"s": ["x", 'q"u', "a\nb", '"', "", '5" pipe,\n', "é"] * 9, "n": [*range(62), None]}
+
+
+@pytest.mark.parametrize("size", [48, 64, 97, 10_000])
+@pytest.mark.parametrize("types", [None, files.types_of({"s": "str", "n": "int64"}, {"s": [""]})])
+def test_blocks_of_a_stream_end_where_rows_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size: int, types: files.Types | None
+) -> None:
+    path = str(tmp_path / "t.csv")
+    with files.written(path) as writer:
+        writer.write(pyarrow.table(ROWS))
+    content = Path(path).read_bytes() + b'5" pipe,3\r\n6" pipe,4\r\n"end",5'
+    monkeypatch.setattr(sys, "stdin", Input(content))
+    monkeypatch.setattr(csv_text, "BLOCK_BYTES", size)
+    monkeypatch.setattr(csv_text, "HEADER_BYTES", 1)
+    parts = list(files.batches("-", types))
+    found = pyarrow.concat_tables(parts).to_pydict()
+    assert found["s"] == [*ROWS["s"], '5" pipe', '6" pipe', "end"]
+    assert found["n"] == [*ROWS["n"], 3, 4, 5]
+    assert len(parts) > 5 or size == 10_000
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_pieces_of_a_stream_are_whole_rows(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    rows = [b"a\tb\n", b'"x""\n"\t1\r\n', b'5" pipe\t"\n"\n', b'""\t""""\n', b"\t\n", b'"y"\t2']
+    monkeypatch.setattr(csv_text, "BLOCK_BYTES", size)
+    found = list(csv_text._blocks(rows[0], io.BytesIO(b"".join(rows[1:])), "\t"))
+    assert b"".join(found) == b"".join(rows)
+    assert {*np.cumsum([*map(len, found)])} <= {*np.cumsum([*map(len, rows)])}
+    assert len(found) == len(rows) or size == 7
+
+
+@pytest.mark.parametrize(
+    ("first", "told"), [("soon,1", "ValueError"), ("1,2,3", "ValueError"), ("1,2", "Keyboard")]
+)
+def test_a_stream_that_goes_on_does_not_outlast_an_error(first: str, told: str) -> None:
+    program = (
+        "import os, signal; from nits.tables import files\n"
+        "types = files.types_of({'a': 'int64', 'b': 'int64'})\n"
+        "for part in files.batches('-', types):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        with suppress(BrokenPipeError):
+            process.stdin.write(f"a,b\n{first}\n".encode() + b"1,2\n" * 2**22)
+        error = process.stderr.read().decode()  # ends, though nobody has closed what it reads
+        assert process.wait(30) in (1, -signal.SIGINT)
+    assert error.splitlines()[-1].startswith(told)
 
 
 @pytest.mark.parametrize("types", [None, {"Unnamed: 0": "float64", "x": "int64"}])

@@ -23,7 +23,7 @@ def table() -> Any:
     found = mixed(300)
     rng = np.random.default_rng(1)
     found["<img src=x onerror=alert(1)>"] = pandas.Series(
-        rng.choice(["<script>alert(2)</script>", "plain", "'\"&"], 300)
+        rng.choice(["<script>alert(2)</script>", "plain", "'\"&\x1b\u202e"], 300)
     )
     return found
 
@@ -90,6 +90,11 @@ def test_a_range_set_by_keys_changes_the_other_columns(page: Any) -> None:
     first.press("Escape")
     page.locator("#status", has_text="Nothing given").wait_for()
     assert first.input_value() == ""
+
+
+def test_names_and_levels_show_no_control_characters(page: Any) -> None:
+    assert r"""'"&\x1b\u202e""" in page.inner_text("body")
+    assert not {"\x1b", "\u202e"} & set(page.content())
 
 
 def test_dragging_sets_a_range_and_clicking_a_value(page: Any) -> None:

@@ -68,6 +68,25 @@ def test_arrays_and_mappings() -> None:
     assert frames.read({"a": [1, 2], "b": ["x", "y"]}).columns["b"].known.tolist() == ["x", "y"]
 
 
+@pytest.mark.parametrize("odd", [3, "xyz", b"xyz", None, {1, 2}, {1: 2}, np.array(3.0), iter([1])])
+def test_a_column_of_a_mapping_is_a_list(odd: Any) -> None:
+    with pytest.raises(TypeError, match=r"^column 'a' must be a list of values, but is of the "):
+        frames.read({"a": odd, "b": [1, 2, 3]})
+
+
+def test_the_columns_of_a_mapping_are_equally_long() -> None:
+    with pytest.raises(ValueError, match="but 'a' has 3 values and 'c' has 1"):
+        frames.read({"a": [1, 2, 3], "b": ["x", "y", "z"], "c": np.ones(1)})
+
+
+def test_what_is_masked_is_missing() -> None:
+    mask = np.array([[False, True], [False, False], [True, False]])
+    masked = np.ma.masked_array(np.arange(6).reshape(3, 2), mask=mask)
+    read = frames.read(masked)
+    assert [one.known.tolist() for one in read.columns.values()] == [[0, 2], [3, 5]]
+    assert frames.read({"a": masked[:, 0]}).columns["a"].missing.tolist() == [False, False, True]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet"])
 def test_files(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"table{suffix}"

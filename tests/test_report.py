@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 import pytest
@@ -90,6 +91,8 @@ def test_names_and_values_are_text(report: Report) -> None:
     assert HOSTILE in text
     assert 'a"b&<i>' in text
     assert "<img src=x onerro" in text  # cut where a chart has no room
+    assert r"""'"&\x1b\u202e""" in text
+    assert all(one.isprintable() or one == "\n" or category(one) == "Zs" for one in report.html)
 
 
 def test_a_chart_has_words_for_those_who_cannot_see_it(report: Report) -> None:

@@ -54,6 +54,15 @@ def test_phrases() -> None:
     assert words.short("abcdef", 4) == "abc…"
 
 
+def test_texts_of_a_table_show_no_control_characters() -> None:
+    assert words.visible("a\u00a0%, \u202f‘é’ 🙂") == "a\u00a0%, \u202f‘é’ 🙂"
+    assert words.visible("\x1b[31mred\n\u202egnp") == r"\x1b[31mred\n\u202egnp"
+    chart = Chart(100, 100, "the\x1b label")
+    chart.text(1, 1, "a\u202e<b>")
+    assert r"a\u202e&lt;b&gt;</text>" in chart.svg()
+    assert r'aria-label="the\x1b label"' in chart.svg()
+
+
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.2, 1e4), (0.999, 1.001), (-8.0, -7.0)])
 def test_ticks_are_round_inside_and_apart(low: float, high: float) -> None:
     found = ticks.of_numbers(low, high, lambda x: (x - low) / (high - low))

@@ -2,6 +2,7 @@
 
 import errno
 import pickle
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,23 @@ def test_infinite_values_are_refused(tmp_path: Path) -> None:
     pandas.DataFrame({"x": [1.0, np.inf] * 30}).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(ValueError, match="column 'x' has 30 infinite values; drop those rows"):
         small().fit(tmp_path)
+
+
+def test_threads_of_arrow_hold_no_memory_of_numpy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array, held, written = np.arange(100.0), [], dataset.write_dataset
+
+    def write(table: Any, folder: Path, **options: Any) -> None:
+        held.append(table)
+        written(table, folder, **options)
+
+    monkeypatch.setattr(dataset, "write_dataset", write)
+    before = sys.getrefcount(array)
+    with parts.written(f"{tmp_path}/draws/") as folder:
+        folder.add(pyarrow.table({"x": array}))
+    assert held[0].column("x").to_pylist() == array.tolist()
+    assert sys.getrefcount(array) == before
 
 
 def test_the_command_line_fits_scores_and_samples_folders(

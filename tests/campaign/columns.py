@@ -181,6 +181,9 @@ NUMBERS: dict[str, Make] = {
     "int near 2^60": lambda rng, n: 2**60 + rng.poisson(9, n),
     "int near 2^53": lambda rng, n: 2**53 - 5 + rng.poisson(5, n),
     "int around 0 and 2^62": lambda rng, n: rng.choice([0, 2**62, 2**62 + 1], n),
+    "uint64 at both ends": lambda rng, n: rng.choice(
+        np.array([0, 1, 2**63, 2**64 - 2, 2**64 - 1], np.uint64), n
+    ),
     "ids shuffled": lambda rng, n: rng.permutation(n),
     "row numbers": lambda rng, n: np.arange(n),
     "zip codes": lambda rng, n: rng.choice([501, 10001, 94110, 99950], n),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from nits.tables.stream import named
 from nits.training.progress import Counter
@@ -23,9 +23,10 @@ INPUTS = ("model", "table", "held_out", "checkpoint")
 def refuse_inputs(args: argparse.Namespace) -> None:
     """Refuses a command that would replace a file that it reads, or its checkpoint."""
     output = getattr(args, "output", None)
-    if output is None or output == STREAM:
+    if output is None:
         return
-    _refuse_checkpoint(output, getattr(args, "checkpoint", None))
+    if output != STREAM:
+        _refuse_checkpoint(output, getattr(args, "checkpoint", None))
     for name in INPUTS:
         refuse_same(output, getattr(args, name, None))
 
@@ -39,17 +40,37 @@ def _refuse_checkpoint(output: str, checkpoint: str | None) -> None:
 
 
 def refuse_same(output: str, source: str | None) -> None:
-    """Refuses to write to a file that is read, by whatever name, alone or as one of many."""
-    if source is None or source == STREAM or not Path(output).is_file():
+    """Refuses to write to a file that is read, by whatever name, alone or as one of many.
+
+    Standard input and output may be files, too.
+    """
+    written = _file(output, sys.stdout)
+    if source is None or written is None:
         return
-    for path in named.local_files(source):
-        with suppress(OSError):
-            if os.path.samefile(output, path):
-                among = "" if str(path) == source else f", one of {source}"
-                raise ValueError(
-                    f"-o must name another file than {path}{among}, which is read, but {output} "
-                    "is the same; it would be lost."
-                )
+    for path in [source] if source == STREAM else named.local_files(source):
+        read = _file(str(path), sys.stdin)
+        if read is not None and os.path.samestat(written, read):
+            one = "that of standard input" if source == STREAM else str(path)
+            other = "standard output" if output == STREAM else output
+            among = "" if str(path) == source else f", one of {source}"
+            raise ValueError(
+                f"-o must name another file than {one}{among}, which is read, but {other} "
+                "is the same; it would be lost."
+            )
+
+
+def _file(name: str, stream: IO[str] | None) -> os.stat_result | None:
+    """Returns what tells a file from others, also of a standard stream; None of what is no file."""
+    try:
+        if name != STREAM:
+            found = os.stat(name)
+        elif stream is not None:
+            found = os.fstat(stream.fileno())
+        else:
+            return None
+    except (OSError, ValueError):  # where a stream has no file
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def counter(args: argparse.Namespace, total: int | None) -> Counter:

@@ -15,7 +15,7 @@ from nits.explore.shapes import Within
 from nits.explore.views import BINS, Axis, Listing, Numbers, View, amounts
 from nits.tables.columns import plainly
 from nits.tables.questions.conditions import Among, Condition, Conditions, Range, Value, missing
-from nits.tables.questions.cuts import one, typed
+from nits.tables.questions.cuts import typed, valued
 
 TOO_LONG = 200
 """Characters that a value may have."""
@@ -101,7 +101,7 @@ def _duration(name: str, text: str, unit: str) -> Any:
 
 
 def _amount(view: View, of: Any) -> float:
-    return float(amounts(one(typed(view.column, of)))[0])
+    return float(amounts(valued(view.column, of))[0])
 
 
 def within(view: View, told: Sequence[Condition]) -> Within:

@@ -262,11 +262,11 @@ def apart(column: Column, values: Values) -> NDArray[Any]:
     Those of a grid or a list are drawn in their place, unless they would dwarf everything else.
     """
     if isinstance(column, Listed):
-        return _frequent(column, values, np.array(column.listed), DWARFING)
+        return _frequent(column, values, plainly.array(column.listed), DWARFING)
     if isinstance(column, Gridded):
         steps = column.values(np.array(column.atoms, np.float64))
         return _frequent(column, values, steps, DWARFING)
-    return _frequent(column, values, np.array(getattr(column, "atoms", ())), FREQUENT)
+    return _frequent(column, values, plainly.array(getattr(column, "atoms", ())), FREQUENT)
 
 
 def named(column: Column, value: Any, digits: int = 4) -> str:

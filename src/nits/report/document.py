@@ -132,6 +132,11 @@ def rendered(template: str, about: Mapping[str, Any]) -> str:
     return text
 
 
+def _visible(value: Any) -> Any:
+    """Returns what a template shows, without control characters if it is a text of the table."""
+    return words.visible(value) if type(value) is str else value
+
+
 def environment() -> Any:
     """Returns the templates, in which every text is escaped unless it is a drawing."""
     import jinja2
@@ -139,6 +144,7 @@ def environment() -> Any:
     env = jinja2.Environment(
         loader=jinja2.PackageLoader("nits.report"),
         autoescape=True,
+        finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,

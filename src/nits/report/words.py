@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 
@@ -74,6 +75,14 @@ def duration(seconds: float) -> str:
     units = (("d", 86400.0), ("h", 3600.0), ("min", 60.0))
     name, size = next(((n, s) for n, s in units if abs(seconds) >= s), ("s", 1.0))
     return f"{number(seconds / size, 3)} {name}"
+
+
+def visible(text: str) -> str:
+    """Returns text with control characters escaped, but spaces of any width as they are."""
+    if text.isprintable():
+        return text
+    spaces = (one if category(one) == "Zs" else printable(one) for one in text)
+    return "".join(spaces)
 
 
 def short(text: str, most: int = LONGEST) -> str:

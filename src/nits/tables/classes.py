@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from nits.tables import frames
+from nits.tables.columns import plainly
 from nits.tables.columns.column import Column, Numbers
 from nits.tables.conditional import Conditional
 
@@ -22,7 +23,7 @@ def of(column: Column) -> Classes:
     else:
         levels: Any = getattr(column, "levels", ())
         found = (*levels, *getattr(column, "pooled", ()))
-    return np.array(found, object if isinstance(found[0], str) else None)
+    return plainly.array(found)
 
 
 def probabilities(law: Conditional, classes: Classes) -> Numbers:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import io
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -31,27 +31,6 @@ def is_stream(path: str) -> bool:
     return path == STREAM or atomic.is_stream(Path(path))
 
 
-class _Resumed(io.RawIOBase):
-    """A stream whose first bytes were read already."""
-
-    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        some = self._head[: len(buffer)] or self._rest.read(len(buffer))
-        self._head = self._head[len(buffer) :]
-        buffer[: len(some)] = some
-        return len(some)
-
-    def close(self) -> None:
-        if self._rest is not sys.stdin.buffer:
-            self._rest.close()
-        super().close()
-
-
 class Text:
     """A CSV file, standard input or a pipe, whose header is known before the rest is read.
 
@@ -67,26 +46,45 @@ class Text:
         self._stream = _opened(path) if is_stream(path) else None
         self._kept = None
         if self._stream is not None and again:
-            with _Resumed(b"", self._stream) as whole:
-                self._kept = whole.readall()
+            self._kept = self._stream.read()
+            _close(self._stream)
             self._stream = None
         if self._stream is not None:
             head = _head(self._stream)
-            self._stream = io.BufferedReader(_Resumed(head, self._stream), BLOCK_BYTES)
         else:
             with self.open() as source:
                 head = _head(source)
+        self._head = head
         self.quoted = b'"' in _header(head)
         self._header = self._names(head)
         self.names = [name or f"Unnamed: {i}" for i, name in enumerate(self._header)]
 
     def open(self) -> Any:
-        """Returns the text from its beginning."""
+        """Returns the text of what is no stream from its beginning."""
         if self._kept is not None:
             return pyarrow.BufferReader(self._kept)
-        if self._stream is not None:
-            return pyarrow.PythonFile(self._stream, "r")
         return pyarrow.input_stream(self.path, compression=_compression(self.path))
+
+    def parts(self, options: dict[str, Any]) -> Iterator[pyarrow.Table]:
+        """Yields the rows, some at a time; what the first ones are decides for all.
+
+        A stream is read here, not by Arrow, whose threads would still wait for more of it, and need
+        Python, when an error or Ctrl-C has ended it.
+        """
+        if self._stream is None:
+            with self.open() as source, csv.open_csv(source, **options) as reader:
+                for batch in reader:
+                    yield pyarrow.Table.from_batches([batch])
+            return
+        try:
+            for block in _blocks(self._head, self._stream, self.delimiter):
+                table = csv.read_csv(pyarrow.BufferReader(block), **options)
+                options = options | {"read_options": self._read_options(later=True)}
+                if table.num_rows:
+                    options["convert_options"].column_types = table.schema
+                    yield table
+        finally:
+            _close(self._stream)
 
     def _names(self, head: bytes) -> list[str]:
         options = csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
@@ -119,11 +117,49 @@ class Text:
             ),
         }
 
-    def _read_options(self) -> csv.ReadOptions:
-        """Names a column without a name, as pandas saves an index, as pandas reads it."""
+    def _read_options(self, *, later: bool = False) -> csv.ReadOptions:
+        """Names a column without a name, as pandas saves an index, as pandas reads it.
+
+        later: Whether the header was read before.
+        """
+        if later:
+            return csv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.names)
         if self.names == self._header:
             return csv.ReadOptions(block_size=BLOCK_BYTES)
         return csv.ReadOptions(block_size=BLOCK_BYTES, column_names=self.names, skip_rows=1)
+
+
+def _blocks(head: bytes, stream: IO[bytes], delimiter: str) -> Iterator[bytes]:
+    """Yields a stream whose beginning was read already, in pieces of whole rows."""
+    quoted = re.compile(rf'(?<![^{delimiter}\r\n])"(?:[^"]|"")*+(?:"|\Z)'.encode())
+    rest, first = head, True
+    while more := stream.read(BLOCK_BYTES):
+        rest += more
+        if end := _end_of_rows(rest, quoted):
+            yield rest[:end]
+            rest, first = rest[end:], False
+    if rest or first:
+        yield rest
+
+
+def _end_of_rows(text: bytes, quoted: re.Pattern[bytes]) -> int:
+    """Returns where the last whole row ends; line breaks in quotes end none.
+
+    quoted: A value in quotes, which may lack its end.
+    """
+    spans = [one.span() for one in quoted.finditer(text)] if b'"' in text else []
+    stop = len(text)
+    for start, end in reversed(spans):
+        if (at := text.rfind(b"\n", end, stop)) >= 0:
+            return at + 1
+        stop = start
+    return text.rfind(b"\n", 0, stop) + 1
+
+
+def _close(stream: IO[bytes]) -> None:
+    """Closes a stream that is not standard input."""
+    if stream is not sys.stdin.buffer:
+        stream.close()
 
 
 def _compression(path: str) -> str | None:

@@ -148,14 +148,9 @@ def batches(
                 yield listing(pyarrow.Table.from_batches([batch]), names, types)
             return
         text = Text(path, again=False)
-        with (
-            text.open() as source,
-            csv.open_csv(source, **_told(text, types, whole=whole)) as reader,
-        ):
-            for batch in reader:
-                if batch.num_rows:
-                    table = pyarrow.Table.from_batches([batch])
-                    yield csv_columns.converted(table, types or {}, path)
+        for table in text.parts(_told(text, types, whole=whole)):
+            if table.num_rows:
+                yield csv_columns.converted(table, types or {}, path)
 
 
 @contextmanager

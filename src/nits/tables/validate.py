@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from nits.tables import zones
+from nits.tables import frames, zones
 from nits.tables.frames import Frame
 
 LEAST_ROWS = 2
@@ -32,7 +32,11 @@ def checked_frame(estimator: Any, X: Any, *, reset: bool) -> Frame:
     least = LEAST_ROWS if reset else 1
     return zones.read(
         validate_data(
-            estimator, X, reset=reset, ensure_all_finite="allow-nan", ensure_min_samples=least
+            estimator,
+            frames.unmasked(X),
+            reset=reset,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=least,
         )
     )
 

@@ -1,6 +1,6 @@
 // Two columns together, as a picture of cells.
 
-import { byId, color } from "./dom.js";
+import { byId, color, visible } from "./dom.js";
 import { place, shown, ticks } from "./format.js";
 
 const LEFT = 96, BOTTOM = 44, MARGIN = 8;
@@ -18,7 +18,8 @@ export function draw(panels, pair, joint) {
   labels(pen, box, panels[pair[0]], joint.across, true);
   labels(pen, box, panels[pair[1]], joint.down, false);
   const [a, b] = pair.map((i) => panels[i].name);
-  canvas.setAttribute("aria-label", `joint distribution of ${a} and ${b}; the densest cell is at ${densest(panels, pair, joint)}`);
+  const said = `joint distribution of ${a} and ${b}; the densest cell is at ${densest(panels, pair, joint)}`;
+  canvas.setAttribute("aria-label", visible(said));
 }
 
 function cells(pen, box, rows) {
@@ -55,7 +56,7 @@ function labels(pen, box, panel, part, across) {
   const room = across ? box.width / (Array.isArray(part) ? part.length : 6) - 6 : LEFT - 30;
   for (const [share, text] of named(panel, part, across ? 6 : 5)) {
     pen.textAlign = across ? "center" : "right";
-    const said = cut(pen, text, room);
+    const said = cut(pen, visible(text), room);
     if (across) pen.fillText(said, box.x + share * box.width, box.y + box.height + 13);
     else pen.fillText(said, box.x - 7, box.y + (1 - share) * box.height);
   }
@@ -63,13 +64,13 @@ function labels(pen, box, panel, part, across) {
   pen.font = "600 12px system-ui, sans-serif";
   pen.textAlign = "center";
   if (across) {
-    pen.fillText(cut(pen, panel.name, box.width), box.x + box.width / 2, box.y + box.height + 33);
+    pen.fillText(cut(pen, visible(panel.name), box.width), box.x + box.width / 2, box.y + box.height + 33);
     return;
   }
   pen.save();
   pen.translate(10, box.y + box.height / 2);
   pen.rotate(-Math.PI / 2);
-  pen.fillText(cut(pen, panel.name, box.height), 0, 0);
+  pen.fillText(cut(pen, visible(panel.name), box.height), 0, 0);
   pen.restore();
 }
 

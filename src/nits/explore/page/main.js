@@ -2,7 +2,7 @@
 
 import { json } from "./api.js";
 import { AxisPanel } from "./axis.js";
-import { byId, make } from "./dom.js";
+import { byId, make, visible } from "./dom.js";
 import { number, percent } from "./format.js";
 import * as joint from "./joint.js";
 import { LevelsPanel } from "./levels.js";
@@ -24,7 +24,7 @@ async function start() {
   try {
     const model = await json("describe");
     state.panels = model.panels;
-    byId("title").textContent = model.title;
+    byId("title").textContent = visible(model.title);
     document.title = `${model.title} · nits explore`;
     state.cards = model.panels.map(card);
     byId("panels").replaceChildren(...state.cards.map((one) => one.element));
@@ -179,12 +179,12 @@ function status(found) {
 function problem(sentence) {
   const top = byId("error");
   top.hidden = !sentence;
-  top.textContent = sentence ?? "";
+  top.textContent = visible(sentence ?? "");
   state.cards.forEach((one, i) => {
     const { name } = state.panels[i];
     const mine = Boolean(sentence) && name in state.given && sentence.includes(`'${name}'`);
     one.issue.hidden = !mine;
-    one.issue.textContent = mine ? sentence : "";
+    one.issue.textContent = mine ? visible(sentence) : "";
     if (mine) top.hidden = true;
   });
 }
@@ -215,7 +215,7 @@ async function chance(signal) {
   } catch (error) {
     if (error.name === "AbortError") return;
     said.classList.add("bad");
-    said.textContent = error.message;
+    said.textContent = visible(error.message);
   }
 }
 

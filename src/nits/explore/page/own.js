@@ -1,7 +1,7 @@
 // A row of one's own: inputs for its entries, their surprise, and what would be likely instead.
 
 import { json } from "./api.js";
-import { byId, make } from "./dom.js";
+import { byId, make, visible } from "./dom.js";
 import { number, percent } from "./format.js";
 
 const ODD = 5;
@@ -55,7 +55,7 @@ export class OwnRow {
     const said = ["Log-density ", make("b", {}, total)];
     if (found.surprise !== null) said.push(", surprise in all ", make("b", {}, `${number(found.surprise, 3)} nats`));
     if (found.note) said.push(`. ${found.note}`);
-    byId("verdict").replaceChildren(...said);
+    byId("verdict").replaceChildren(...said.map(visible));
   }
 
   show(cell, entry, most, panel) {
@@ -65,7 +65,7 @@ export class OwnRow {
     const unseen = entry.unseen ? ", never seen" : "";
     cell.row.classList.toggle("odd", entry.unseen || (entry.surprise ?? 0) >= ODD);
     cell.surprise.replaceChildren(make("div", { class: "meter" }, bar, `${text}${unseen}`));
-    cell.likely.replaceChildren(...likely(entry.likely, panel));
+    cell.likely.replaceChildren(...likely(entry.likely, panel).map(visible));
   }
 }
 

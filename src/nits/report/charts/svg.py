@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from nits.report.ticks import Tick
+from nits.report.words import visible
 
 Numbers = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ class Chart:
         """Writes words at a pixel."""
         self.parts.append(
             f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">'
-            f"{escape(words)}</text>"
+            f"{escape(visible(words))}</text>"
         )
 
     def across(self, ticks: Sequence[Tick], title: str = "") -> None:
@@ -112,7 +113,7 @@ class Chart:
         return Markup(
             f'<svg viewBox="0 0 {self.width:g} {self.height:g}" '
             f'style="max-width:{self.width * LARGEST:.0f}px" role="img" '
-            f'aria-label="{escape(self.label)}">{"".join(self.parts)}</svg>'
+            f'aria-label="{escape(visible(self.label))}">{"".join(self.parts)}</svg>'
         )
 
 

@@ -176,7 +176,7 @@ def _gridded(facts: Facts, unit: str | None, ruler: Ruler, kind: decisions.Gridd
     count = int(kind.grid.encode(np.array([ruler.greatest]))[0][0]) + 1
     if separable(ruler.scale, kind.grid, ruler.base, count):
         return Gridded(facts, unit, ruler, kind.grid, count, kind.atoms)
-    ends = ruler.scale.to(ruler.numbers(np.array([ruler.least, ruler.greatest])))
+    ends = ruler.scale.to(ruler.numbers(plainly.array([ruler.least, ruler.greatest])))
     body = replace(ruler, ends=(float(ends[0]), float(ends[1])))
     atoms = kind.grid.decode(np.array(kind.atoms, np.int64)).tolist()
     return Real(facts, unit, body, tuple(atoms))

@@ -80,8 +80,7 @@ class Categories(Column):
         if self.pooled:
             at = np.flatnonzero(index == len(self.levels))
             index[at] += source.choice(len(self.pooled), len(at), p=_normal(self.shares))
-        kind = object if isinstance(every[0], str) else None
-        found = np.array(every, dtype=kind)[index]
+        found = plainly.array(every)[index]
         return plainly.values(found, holes, self.facts, self.unit)
 
     def head(self, hidden: tuple[int, ...], knots: int) -> Head:

@@ -171,8 +171,7 @@ class Levels(First):
         if self.pooled:
             at = np.flatnonzero(index == len(self.levels))
             index[at] += source.choice(len(self.pooled), len(at), p=np.array(self.shares))
-        kind = object if isinstance(every[0], str) else None
-        return self._values(np.array(every, dtype=kind)[index])
+        return self._values(plainly.array(every)[index])
 
     def head(self, hidden: tuple[int, ...], knots: int) -> Head:
         """Returns a softmax."""

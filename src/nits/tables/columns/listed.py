@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits.heads import Categorical, Cells, Head, Inflated, ListedEdges
+from nits.tables.columns import plainly
 from nits.tables.columns.column import BODY, Flags, Numbers
 from nits.tables.columns.numeric import Numeric
 from nits.tables.evidence import grids
@@ -36,7 +37,7 @@ class Listed(Numeric):
 
         Beyond the listed values those count that lie on their grid, if there is one.
         """
-        k, exact = grids.place(np.array(self.listed), plain)
+        k, exact = grids.place(plainly.array(self.listed), plain)
         beyond = self.ruler.side(plain) != BODY
         on = True if self.ruler.grid is None else self.ruler.grid.holds(plain)
         return k.astype(np.float64), exact | (beyond & on)
@@ -51,11 +52,11 @@ class Listed(Numeric):
 
     def values(self, numbers: Numbers) -> NDArray[Any]:
         """Returns the listed values."""
-        return np.array(self.listed)[np.clip(numbers, *self.ends()).astype(np.int64)]
+        return plainly.array(self.listed)[np.clip(numbers, *self.ends()).astype(np.int64)]
 
     def amount(self, numbers: Numbers) -> Numbers:
         """Returns the listed value at each position, less the base; between two, in between."""
-        listed = self.ruler.numbers(np.array(self.listed))
+        listed = self.ruler.numbers(plainly.array(self.listed))
         return np.asarray(np.interp(numbers, np.arange(len(listed)), listed))
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,18 @@ from numpy.typing import NDArray
 from nits.tables.columns.column import Facts, Flags
 from nits.tables.evidence import grids
 from nits.tables.frames import Values
+
+
+def array(plain: Sequence[Any]) -> NDArray[Any]:
+    """Returns plain numbers, strings or booleans as an array that has them to the last digit.
+
+    NumPy makes floats of integers if some of them are below 2⁶³ and others are not.
+    """
+    if plain and isinstance(plain[0], str):
+        return np.array(plain, object)
+    whole = all(type(one) is int for one in plain)
+    unsigned = whole and min(plain, default=0) >= 0 and 2**63 <= max(plain, default=0) < 2**64
+    return np.array(plain, np.uint64 if unsigned else None)
 
 
 def per_second(unit: str) -> int:

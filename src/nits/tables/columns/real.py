@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nits.heads import Atoms, Continuous, Head
+from nits.tables.columns import plainly
 from nits.tables.columns.column import Flags, Numbers
 from nits.tables.columns.cycles import of_ticks
 from nits.tables.columns.numeric import Numeric
-from nits.tables.columns.plainly import per_second
 from nits.tables.evidence import grids
 from nits.tables.evidence.scales import Linear
 
@@ -42,7 +42,8 @@ class Real(Numeric):
         """Returns the atoms' numbers, which differ in float32."""
         if not self.atoms:
             return np.empty(0, np.float32)
-        found = self.ruler.scale.to(self.ruler.numbers(np.array(self.atoms))).astype(np.float32)
+        x = self.ruler.numbers(plainly.array(self.atoms))
+        found = self.ruler.scale.to(x).astype(np.float32)
         for i in range(1, len(found)):
             found[i] = max(found[i], np.nextafter(found[i - 1], np.float32(np.inf)))
         return found
@@ -53,7 +54,7 @@ class Real(Numeric):
         u = np.clip(self.ruler.scale.to(x), *self.ruler.ends)
         numbers = u.astype(np.float32)
         if self.atoms:
-            which, at = grids.place(np.array(self.atoms), plain)
+            which, at = grids.place(plainly.array(self.atoms), plain)
             places = self.places()
             inward = np.where(numbers > 0, -np.float32(np.inf), np.float32(np.inf))
             for _ in range(len(places)):
@@ -72,12 +73,12 @@ class Real(Numeric):
         """Returns the scale's log-slope where there is a density, per second for times."""
         found = self.ruler.scale.log_slope(self.ruler.numbers(plain)) + self._per_second
         if self.atoms:
-            found = np.where(grids.place(np.array(self.atoms), plain)[1], 0.0, found)
+            found = np.where(grids.place(plainly.array(self.atoms), plain)[1], 0.0, found)
         return found
 
     @property
     def _per_second(self) -> float:
-        return 0.0 if self.unit is None else math.log(per_second(self.unit))
+        return 0.0 if self.unit is None else math.log(plainly.per_second(self.unit))
 
     def log_beyond(self, x: Numbers, side: int) -> Numbers:
         """Returns log-densities of values beyond an end."""

@@ -6,7 +6,7 @@ pandas, polars and pyarrow are imported only when one of their tables, or a file
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,8 @@ def read(table: Any) -> Frame:
         return _named("arrow", table.schema.names, lambda i: arrow_tables.read(table.column(i)))
     if isinstance(table, Mapping):
         columns = list(table.values())
-        return _named("pandas", table, lambda i: _listed(columns[i]))
-    array = np.asarray(table)
+        return _even(_named("pandas", table, lambda i: _listed(columns[i])))
+    array = np.asarray(unmasked(table))
     if array.ndim != 2:
         raise ValueError(
             f"a table must have rows and columns, but this has {array.ndim} dimensions; "
@@ -68,8 +68,33 @@ def read(table: Any) -> Frame:
     return _named("numpy", [f"x{i}" for i in range(len(whole))], lambda i: plain(whole[i]))
 
 
+def unmasked(table: Any) -> Any:
+    """Returns a masked array of numbers with NaN where it is masked, and anything else as it is."""
+    masked = isinstance(table, np.ma.MaskedArray) and table.dtype.kind in "fiub"
+    return table.astype(np.float64).filled(np.nan) if masked else table
+
+
+def _even(frame: Frame) -> Frame:
+    """Refuses a mapping whose columns are of different lengths."""
+    lengths = {name: len(values) for name, values in frame.columns.items()}
+    first = next(iter(lengths), "")
+    for name, length in lengths.items():
+        if length != lengths[first]:
+            raise ValueError(
+                f"columns must have a value for each row, but {first!r} has {lengths[first]} "
+                f"values and {name!r} has {length}."
+            )
+    return frame
+
+
 def _listed(column: Any) -> Values:
     """Returns a mapping's column: a Series of pandas, an array, or a list."""
+    none = not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0
+    if none or isinstance(column, str | bytes | Mapping | Set):
+        raise Refused(
+            f"must be a list of values, but is of the type {type(column).__name__}; "
+            "write [value] for a single one."
+        )
     if type(column).__module__.partition(".")[0] == "pandas":
         import pandas
 
@@ -77,7 +102,7 @@ def _listed(column: Any) -> Values:
 
         return pandas_tables.read(pandas.Series(column))
     if isinstance(column, np.ndarray):
-        return plain(column)
+        return plain(unmasked(column))
     items = np.empty(len(column), object)
     items[:] = list(column)
     found = plain(items)

@@ -111,6 +111,8 @@ def condition(column: str, given: Any) -> Condition:
             )
         low, high = (None if _none(end) else end for end in given)
         return Range(low, high)
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
     if isinstance(given, slice):
         return Range(given.start, given.stop)
     if isinstance(given, set | frozenset | list | np.ndarray):

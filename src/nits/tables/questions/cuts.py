@@ -17,6 +17,7 @@ from nits.tables.columns.first import Levels
 from nits.tables.columns.listed import Listed
 from nits.tables.columns.numeric import Numeric
 from nits.tables.frames import Values, plain
+from nits.tables.frames.values import Refused
 from nits.tables.zones import local
 
 SLACK = 1e-6
@@ -80,9 +81,17 @@ def typed(column: Column, value: Any) -> Any:
     return value
 
 
+def valued(column: Column, value: Any) -> Values:
+    """Returns one value that is given for a column, as a column of its type."""
+    try:
+        return one(typed(column, value))
+    except Refused as error:
+        raise TypeError(f"the value given for {column.name!r} {error}") from None
+
+
 def coded(column: Column, value: Any) -> One:
     """Returns what the model sees of a value; one that the column cannot have is refused."""
-    found = column.encode(one(typed(column, value)))
+    found = column.encode(valued(column, value))
     unknown = bool(found.unseen[0]) or found.log_prob[0] == -math.inf
     if unknown or (isinstance(column, Levels) and found.numbers[0] < 0):
         raise ValueError(_refusal(column, value))
@@ -113,7 +122,7 @@ def cut(column: Column, value: Any, inclusive: bool) -> Cut:
 
     inclusive: Whether the value itself is among them.
     """
-    values = one(typed(column, value))
+    values = valued(column, value)
     if bool(values.missing[0]):
         raise ValueError(f"an end of the range of {column.name!r} must be a value, but is missing.")
     if not isinstance(column, Numeric):

@@ -20,7 +20,7 @@ from nits.tables.columns.first import First, Levels
 from nits.tables.columns.numeric import Numeric
 from nits.tables.questions import cuts
 from nits.tables.questions.conditions import Condition, Missing, Other, Range, Value
-from nits.tables.questions.cuts import Cut, One, coded, typed
+from nits.tables.questions.cuts import Cut, One, coded
 
 Interval = tuple[float, float]
 Intervals = tuple[Interval, ...]
@@ -183,7 +183,7 @@ def _levels_between(column: Categories | Levels, given: Range) -> tuple[Any, ...
 
 
 def _plain(column: Categories | Levels, value: Any) -> Any:
-    values = cuts.one(typed(column, value))
+    values = cuts.valued(column, value)
     return plainly.numbers(values, column.facts, getattr(column, "unit", None))[0][0].item()
 
 

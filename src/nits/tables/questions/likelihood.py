@@ -15,7 +15,7 @@ from nits.tables.frames import Frame, Values
 from nits.tables.questions import asked
 from nits.tables.questions.cloud import deterministic, members, ratio, walked
 from nits.tables.questions.conditions import Missing, Value
-from nits.tables.questions.cuts import one, typed
+from nits.tables.questions.cuts import valued
 from nits.tables.questions.query import Query
 from nits.tables.questions.results import Found
 
@@ -83,7 +83,7 @@ def _completed(answer: Answer, frame: Frame) -> Frame:
             known = name in schema.names
             schema = schema if known else answer.estimator.context_schema_
             column = schema.columns[schema.names.index(name)]
-            columns[name] = one(typed(column, told[0].value)).take(np.zeros(n, np.int64))
+            columns[name] = valued(column, told[0].value).take(np.zeros(n, np.int64))
     return Frame(columns, frame.form)
 
 

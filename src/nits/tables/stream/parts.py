@@ -80,7 +80,7 @@ class Parts:
             )
         with atomic.naming(self.name):
             dataset.write_dataset(
-                table,
+                _owned(table),
                 self.folder,
                 format="parquet",
                 partitioning=self.by or None,
@@ -90,6 +90,17 @@ class Parts:
             )
         self.rows.clear()
         self.count += 1
+
+
+def _owned(table: pyarrow.Table) -> pyarrow.Table:
+    """Returns a copy in memory of Arrow, whose threads may free it when Python has ended already.
+
+    To free memory of NumPy they would need Python, and abort the process.
+    """
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return pyarrow.ipc.open_stream(sink.getvalue()).read_all()
 
 
 @contextmanager
