@@ -128,6 +128,28 @@ def test_few_members_tell_how_broad_a_mixture_of_many_is(own: float) -> None:
     assert float(calibration._narrower(parts, 3.0)[0][0]) == pytest.approx(1.0)
 
 
+def test_what_folds_err_by_is_told_apart_from_what_all_do() -> None:
+    """Equation (50): scores under one fold's three networks, and under twelve of four folds."""
+    rows, own, apart = 40_000, 0.5, 0.6
+    rng = np.random.default_rng(7)
+    f = np.sqrt(apart * own)  # a part of what networks of a fold share, whose variance is 1
+    noise = np.sqrt(1 - f**2) * rng.normal(size=rows)
+    by_fold = f * rng.normal(size=(4, 1, rows))
+    off = noise - by_fold - np.sqrt(own) * rng.normal(size=(4, 3, rows))
+    alone = torch.from_numpy(scipy.special.ndtr(off / np.sqrt(1 + own)))
+    shares, which = torch.full((3,), 1 / 3, dtype=torch.float64), np.arange(rows)
+    parts = [
+        calibration.Seen(which, one.mean(0)[:, None], 0 * one[0, :, None], one[..., None], shares)
+        for one in alone
+    ]
+    few = np.mean([float(torch.special.ndtri(part.middle).std()) for part in parts])
+    many = float(torch.special.ndtri(alone.mean((0, 1))).std())
+    without = float(calibration._narrower(parts, 12.0)[0][0])
+    found = float(calibration._narrower(parts, 12.0, apart, 4)[0][0])
+    assert found == pytest.approx(many / few, abs=0.02)
+    assert abs(without - many / few) > 0.06
+
+
 @pytest.fixture(scope="module")
 def table() -> Any:
     return mixed(240)

@@ -12,8 +12,13 @@ normal scores z = Φ⁻¹(u) of a mixture of m of them have the variance
 
     v(m) = (1 + r/m) / (1 + 2r − r/m),    r = b² / σ²                                        (42)
 
-The mixture of a fold beside its networks alone tells r, so that its scores times √(v(M)/v(m))
-stand for those of the whole mixture, of M networks.
+The mixture of a fold beside its networks alone tells r. Of σ², a part f² is of the fold's rows, and
+not shared with other folds: with φ = f²/b² by equation (49), the whole mixture, of M networks of K
+folds, has
+
+    V = (1 + r/M − φr (1 − 1/K)) / (1 + 2r − r/M + φr (1 − 1/K))                              (50)
+
+so that scores times √(V/v(m)) stand for those of the whole mixture.
 """
 
 from __future__ import annotations
@@ -55,6 +60,9 @@ RAREST = 1e-3
 
 MOST_OWN = 100.0
 """The greatest r of equation (42)."""
+
+MOST_APART = 0.5
+"""The greatest part of σ² that may be of a fold's rows: the rest is noise, and errors of all."""
 
 
 class Seen(NamedTuple):
@@ -119,19 +127,23 @@ def seen(mixture: Mixture, rows: Rows, index: torch.Tensor, curved: list[bool]) 
     return Seen(index.numpy(), middle, mass, alone, mixture.log_weights.exp().double())
 
 
-def found(parts: list[Seen], weight: Numbers | None, shares: Sequence[float]) -> Found | None:
+def found(
+    parts: list[Seen], weight: Numbers | None, shares: Sequence[float], apart: float = 0.0
+) -> Found | None:
     """Returns the curves, if they make held-out rows likelier by enough; else None.
 
     weight: Of all rows.
     shares: Weights of the members of the whole mixture.
+    apart: φ of equation (49).
     """
     if not parts:
         return None
-    if len(parts) == 1:  # halves stand in for folds
+    folds = len(parts)
+    if folds == 1:  # halves stand in for folds
         half = len(parts[0].which) // 2
         parts = [_some(parts[0], slice(half)), _some(parts[0], slice(half, None))]
     index = np.concatenate([part.which for part in parts])
-    narrower = _narrower(parts, effective(torch.tensor(shares)))
+    narrower = _narrower(parts, effective(torch.tensor(shares)), apart, folds)
     as_many = [told(*pair) for pair in zip(parts, narrower, strict=True)]
     if not len(index):
         return None
@@ -164,15 +176,18 @@ def _gains(parts: list[Told], weight: Numbers | None, fit: Fit) -> Numbers:
     return np.concatenate(gains)
 
 
-def _narrower(parts: list[Seen], members: float) -> list[torch.Tensor]:
-    """Returns √(v(M)/v(m)) of each part, by equation (42): of each column, 1 without a curve."""
+def _narrower(
+    parts: list[Seen], members: float, apart: float = 0.0, folds: int = 1
+) -> list[torch.Tensor]:
+    """Returns √(V/v(m)) of each part, by (42) and (50): of each column, 1 without a curve."""
     rows = torch.tensor([float(len(part.which)) for part in parts], dtype=torch.float64)
     rows = rows / rows.sum()
     counts = [effective(part.shares) for part in parts]
     mixed = torch.stack([_spread(part.middle) for part in parts])
     alone = torch.stack([_spread_alone(part) for part in parts])
     r = _own((rows @ mixed) / (rows @ alone), float(rows @ torch.tensor(counts).double()))
-    return [(_variance(members, r) / _variance(few, r)).sqrt() for few in counts]
+    moved = (apart * r).clamp(max=MOST_APART) * (1 - 1 / folds)
+    return [(_variance(members, r, moved) / _variance(few, r)).sqrt() for few in counts]
 
 
 def _own(ratio: torch.Tensor, members: float) -> torch.Tensor:
@@ -182,9 +197,9 @@ def _own(ratio: torch.Tensor, members: float) -> torch.Tensor:
     return torch.where(below > 0, (1 - ratio) / below, torch.inf).clamp(max=MOST_OWN)
 
 
-def _variance(members: float, r: torch.Tensor) -> torch.Tensor:
-    """Returns v(m), equation (42)."""
-    return (1 + r / members) / (1 + 2 * r - r / members)
+def _variance(members: float, r: torch.Tensor, moved: torch.Tensor | float = 0.0) -> torch.Tensor:
+    """Returns v(m), equation (42), or V of (50) if errors φr (1 − 1/K) become disagreement."""
+    return (1 + r / members - moved) / (1 + 2 * r - r / members + moved)
 
 
 def _spread_alone(part: Seen) -> torch.Tensor:

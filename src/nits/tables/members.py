@@ -22,6 +22,7 @@ from nits.model.roles import Roles
 from nits.tables import (
     calibration,
     companion,
+    disagreement,
     exceedance,
     minutes,
     networks,
@@ -189,7 +190,18 @@ def _curves(
     trained = [task for task, result in done if result.history is not None]
     shares = [told.shares[task.sort] / _alike(task, done) for task in trained]
     shares += [told.shares.get(sort, 0.0) for sort in networks.SIMPLE]
-    return calibration.found(parts, weight, shares)
+    return calibration.found(parts, weight, shares, _apart(rows, done, told, torch.tensor(curved)))
+
+
+def _apart(rows: Rows, done: Done, told: Judged, moved: torch.Tensor) -> float:
+    """Returns how much more networks of different folds disagree than those of one."""
+    every = []
+    for here in _folds(done):
+        networks_ = [pair for pair in here if pair[1].history and told.shares[pair[0].sort]]
+        shares = [told.shares[task.sort] / _alike(task, here) for task, _ in networks_]
+        members = [result.density for _, result in networks_]
+        every.append(disagreement.Fold(members, shares, here[0][0].held_out))
+    return disagreement.ratio(rows, every, moved)
 
 
 def _mixture(here: Done, shares: list[float], way: tempering.Found | None) -> Mixture:
