@@ -17,7 +17,15 @@ from nits.model.steps import Steps
 from nits.tables.questions import cloud, likelihood
 from nits.tables.questions.particles import effective, systematic
 from nits.tables.questions.results import Estimate
-from questions import holds, misses, mixture, question, random_model, shaken
+from questions import (
+    holds,
+    misses,
+    mixture,
+    nearly_determined,
+    question,
+    random_model,
+    shaken,
+)
 
 SEEN = 1 - 1 / 302 / 2
 """What is left by (28) for values that could have been seen in training, of 300 rows: a model's
@@ -159,6 +167,35 @@ def test_bayes_rule_for_a_value_that_comes_later(plane: NITSDensity) -> None:
 
 
 # Distributions of one column.
+@pytest.fixture(scope="module")
+def narrow() -> NITSDensity:
+    return nearly_determined()
+
+
+def test_an_event_before_given_values_is_a_share_of_draws(narrow: NITSDensity) -> None:
+    """The errors of two densities of y and z do not cancel; draws lie inside or do not."""
+    for event in ("x > 0.3", "x > 0 and between > 0"):
+        found = narrow.given(y=1.0, z=0.0).probability(event)
+        assert 0 < found.error < 0.3
+        assert abs(found.estimate - 1) < 3 * found.error
+
+
+def test_a_rare_event_before_a_given_value_keeps_its_digits(narrow: NITSDensity) -> None:
+    found = narrow.given(y=1.0).probability({"x": (2.2, None)})
+    assert 0 < found.error < 0.5 * found.estimate < 0.01
+
+
+def test_draws_that_go_back_to_one_particle_count_as_one(narrow: NITSDensity) -> None:
+    density = narrow.model_
+    with torch.no_grad():
+        free = cloud.walked(density, narrow.given().query, 0, drawing=True)
+        told = cloud.walked(density, narrow.given(y=1.0, z=0.0).query, 0)
+    assert free.lineages().tolist() == pytest.approx([4096])
+    kept = {int(one) for walk in told.walks for one in walk.ancestor}
+    assert 1 <= float(told.lineages()) <= len(kept)
+    assert float(told.lineages()) < float(told.ess()) / 2
+
+
 
 
 def test_quantiles_and_means_agree_with_draws(model: NITSDensity, drawn: Any) -> None:
@@ -465,3 +502,11 @@ def test_an_estimate_shows_the_digits_that_its_error_leaves() -> None:
     time = np.datetime64("2024-01-01")
     assert str(Estimate(time, 864_000.0, 9.0)) == "2024-01-01 ± 10 days (effective sample size 9)"
     assert str(Estimate(time, 20.0, 9.0)) == "2024-01-01 ± 20 seconds (effective sample size 9)"
+@pytest.mark.parametrize("none", [None, math.nan])
+def test_a_distribution_function_needs_a_value(model: NITSDensity, none: Any) -> None:
+    message = "'rain' must be compared with a value, but with (None|nan); name one"
+    for answer in (model.given(), model.given_rows(mixed(20)[["price"]])):
+        with pytest.raises(ValueError, match=message):
+            answer.cdf("rain", none)
+
+

@@ -108,11 +108,7 @@ def _inside(answer: Answer, question: Query) -> NDArray[np.bool_]:
 
 def evidence(density: Any, query: Query, seed: int) -> tuple[Tensor, Tensor]:
     """Returns log-estimates of each row's density, shape (R, B), and effective sizes, (R,)."""
-    every = members(density)
-    most = min(member.stepped_at_once for _, member in every)
-    exact = all(deterministic(query, member) for _, member in every)
-    size = max(1, most // (len(every) if exact else PARTICLES))
-    parts, sizes = [], []
+    size, parts, sizes = at_once(density, query), [], []
     with torch.no_grad():
         for start in range(0, query.rows, size):
             some = query.take(slice(start, start + size))
@@ -121,3 +117,11 @@ def evidence(density: Any, query: Query, seed: int) -> tuple[Tensor, Tensor]:
             sizes.append(cloud.ess())
     most_batches = max(part.shape[1] for part in parts)
     return torch.cat([part.expand(-1, most_batches) for part in parts]), torch.cat(sizes)
+
+
+def at_once(density: Any, query: Query) -> int:
+    """Returns how many rows can be asked about together."""
+    every = members(density)
+    most = min(member.stepped_at_once for _, member in every)
+    exact = all(deterministic(query, member) for _, member in every)
+    return max(1, most // (len(every) if exact else PARTICLES))
