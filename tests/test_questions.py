@@ -166,7 +166,6 @@ def test_bayes_rule_for_a_value_that_comes_later(plane: NITSDensity) -> None:
     assert abs(found.estimate - joint[x > 0].sum() / joint.sum()) < 4 * found.error + 2e-3
 
 
-# Distributions of one column.
 @pytest.fixture(scope="module")
 def narrow() -> NITSDensity:
     return nearly_determined()
@@ -196,6 +195,7 @@ def test_draws_that_go_back_to_one_particle_count_as_one(narrow: NITSDensity) ->
     assert float(told.lineages()) < float(told.ess()) / 2
 
 
+# Distributions of one column.
 
 
 def test_quantiles_and_means_agree_with_draws(model: NITSDensity, drawn: Any) -> None:
@@ -434,6 +434,28 @@ def test_the_density_of_some_columns_leaves_the_rest_out(plane: NITSDensity) -> 
         plane.given().marginal(["y"]).log_prob(pandas.DataFrame({"x": y}))
 
 
+def test_other_columns_of_a_table_have_no_say_in_a_marginal(model: NITSDensity) -> None:
+    rows = mixed(300).dropna()[:6]
+    some = model.given(city="Oslo", member=True).marginal(["rain", "price"])
+    assert rows["city"].nunique() > 1
+    np.testing.assert_array_equal(some.log_prob(rows), some.log_prob(rows[["rain", "price"]]))
+    own = model.given(city="Oslo").marginal(["rain", "city"])  # city is asked, so it counts
+    assert (np.isfinite(own.log_prob(rows)) == (rows["city"] == "Oslo")).all()
+    np.testing.assert_array_equal(
+        own.log_prob(rows[["rain"]]), model.given(city="Oslo").marginal("rain").log_prob(rows)
+    )
+
+
+def test_a_marginal_names_columns_once(model: NITSDensity) -> None:
+    answer = model.given()
+    assert answer.marginal("rain").columns == answer.marginal(["rain"]).columns == ["rain"]
+    assert answer.marginal(4).columns == ["rain"]
+    with pytest.raises(ValueError, match="columns must name at least one, but there is none"):
+        answer.marginal([])
+    with pytest.raises(ValueError, match="columns must name each once, but have 'rain' twice"):
+        answer.marginal(["rain", 4])
+
+
 def test_pictures(model: NITSDensity) -> None:
     answer = model.given(city="Oslo")
     assert len(answer.plot("member").patches) == 2
@@ -485,6 +507,14 @@ def test_a_column_of_times_may_be_given_missing() -> None:
     np.testing.assert_array_equal(model.score_samples(empty), model.score_samples(nowhere))
 
 
+@pytest.mark.parametrize("none", [None, math.nan])
+def test_a_distribution_function_needs_a_value(model: NITSDensity, none: Any) -> None:
+    message = "'rain' must be compared with a value, but with (None|nan); name one"
+    for answer in (model.given(), model.given_rows(mixed(20)[["price"]])):
+        with pytest.raises(ValueError, match=message):
+            answer.cdf("rain", none)
+
+
 def test_categories_without_an_order_have_no_quantiles(model: NITSDensity) -> None:
     told = "column 'city' has categories without an order, so it has no quantiles"
     with pytest.raises(ValueError, match=told):
@@ -502,11 +532,3 @@ def test_an_estimate_shows_the_digits_that_its_error_leaves() -> None:
     time = np.datetime64("2024-01-01")
     assert str(Estimate(time, 864_000.0, 9.0)) == "2024-01-01 ± 10 days (effective sample size 9)"
     assert str(Estimate(time, 20.0, 9.0)) == "2024-01-01 ± 20 seconds (effective sample size 9)"
-@pytest.mark.parametrize("none", [None, math.nan])
-def test_a_distribution_function_needs_a_value(model: NITSDensity, none: Any) -> None:
-    message = "'rain' must be compared with a value, but with (None|nan); name one"
-    for answer in (model.given(), model.given_rows(mixed(20)[["price"]])):
-        with pytest.raises(ValueError, match=message):
-            answer.cdf("rain", none)
-
-

@@ -101,8 +101,7 @@ class Answer:
 
     def _walked(self, query: Query) -> Cloud:
         with torch.no_grad():
-            cloud = walked(self.estimator.model_, query, self.seed, total=self.particles)
-        return cloud.log_evidence(), cloud.ess()
+            return walked(self.estimator.model_, query, self.seed, total=self.particles)
 
     def _refuse_context(self, told: Conditions) -> None:
         for name in told:
@@ -146,10 +145,16 @@ class Answer:
         """
         return likelihood.log_prob(self, X, None)
 
-    def marginal(self, columns: Sequence[str | int]) -> Marginal:
+    def marginal(self, columns: Sequence[str | int] | str | int) -> Marginal:
         """Returns the distribution of some columns under the conditions, to score and draw."""
-        names = self.estimator.schema_.names
-        return Marginal(self, orders.names_of(columns, names))
+        several = [columns] if isinstance(columns, str | int) else columns
+        found = orders.names_of(several, self.estimator.schema_.names)
+        if not found:
+            raise ValueError("columns must name at least one, but there is none.")
+        twice = [name for k, name in enumerate(found) if name in found[:k]]
+        if twice:
+            raise ValueError(f"columns must name each once, but have {twice[0]!r} twice.")
+        return Marginal(self, found)
 
     def dependence(self, draws: int | None = None, *, given_rest: bool = False) -> Dependence:
         """Returns the mutual information of every pair of columns in nats, from draws.
