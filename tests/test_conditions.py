@@ -103,6 +103,7 @@ def test_conditions_are_read_as_they_are_written() -> None:
     ("text", "why"),
     [
         ("", "a clause is empty"),
+        ("a > 3,000", "',' is no comparison"),
         ("a > 1 and", "a clause is empty"),
         ("a > 1 or b > 2", "'or' cannot join clauses"),
         ("not a > 1", "'not' cannot join clauses"),
@@ -168,6 +169,11 @@ def test_what_cannot_be_given(model: NITSDensity, told: object, message: str) ->
         model.given(told)  # type: ignore[call-overload]
     assert message in str(error.value)
     assert str(error.value).count("\n") == 0
+
+
+def test_a_number_is_no_condition(model: NITSDensity) -> None:
+    with pytest.raises(TypeError, match="given must map columns to their values, or be a text"):
+        model.given(5)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Questions to a joint model: answers agree with brute force, and are exact where they can be."""
 
+import itertools
 import math
 from copy import deepcopy
 from typing import Any
@@ -463,6 +464,14 @@ def test_pictures(model: NITSDensity) -> None:
     assert answer.plot("seen").get_ylabel() == "density"
 
 
+def test_times_under_a_picture_do_not_overlap(model: NITSDensity) -> None:
+    ax = model.given().plot("seen")
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+    assert len(boxes) >= 3
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+
+
 # Some columns, the rest left out.
 
 
@@ -529,6 +538,10 @@ def test_an_estimate_shows_the_digits_that_its_error_leaves() -> None:
     )
     assert str(Estimate(1467.36, 12.0, 99.0)) == "1467 ± 12 (effective sample size 99)"
     assert str(Estimate(0.25, 0.0, math.inf)) == "0.25 (exact)"
+    assert (
+        str(Estimate(3.598e-8, 6.8e-10, 99.0)) == "3.598e-08 ± 6.8e-10 (effective sample size 99)"
+    )
+    assert str(Estimate(4000.0, 7e-13, 9.0)) == "4000.00000000000 ± 7e-13 (effective sample size 9)"
     time = np.datetime64("2024-01-01")
     assert str(Estimate(time, 864_000.0, 9.0)) == "2024-01-01 ± 10 days (effective sample size 9)"
     assert str(Estimate(time, 20.0, 9.0)) == "2024-01-01 ± 20 seconds (effective sample size 9)"
