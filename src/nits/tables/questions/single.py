@@ -118,14 +118,14 @@ def refuse_no_mean(column: Column) -> None:
         raise ValueError(f"column {column.name!r} is categorical, so it has no mean.")
 
 
-def refuse_no_quantiles(column: Column) -> None:
-    """Refuses categories that have no order."""
+def refuse_no_quantiles(column: Column, instead: str = "proba or mode") -> None:
+    """Refuses categories that have no order, and says what to ask for instead."""
     levels = getattr(column, "levels", ())
     if column.facts.ordered or not levels or not isinstance(levels[0], str | bool):
         return
     raise ValueError(
         f"column {column.name!r} has categories without an order, so it has no quantiles; ask for "
-        "proba or mode."
+        f"{instead}."
     )
 
 
