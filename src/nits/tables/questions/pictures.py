@@ -35,9 +35,9 @@ def _dated(ax: Any) -> None:
     """Has times stand apart: days by themselves, and the year once."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    places = AutoDateLocator(maxticks=7)
+    places = AutoDateLocator(maxticks=7)  # type: ignore[no-untyped-call]
     ax.xaxis.set_major_locator(places)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(places))
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(places))  # type: ignore[no-untyped-call]
 
 
 def _densities(one: OneColumn, edges: Any) -> tuple[Any, Any]:
