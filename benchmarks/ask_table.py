@@ -96,7 +96,7 @@ def _brute(found: Record) -> tuple[str, ...]:
         f"{found['within_3_errors']} of {found['questions']}",
         f"{found['mean_square']:.2f}",
         f"{found['worst']:.1f}",
-        f"{found['error']:.4f}",
+        minus(f"{found['error']:.1e}"),
     )
 
 
