@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ def ask_tables(folder: Path) -> str:
         if found:
             lines = [(one["table"], budget(one), *line(one["results"])) for one in found]
             parts += [f"{title}:", table(("table", "trained", *head), lines)]
+    parts += times(folder)
     return "\n\n".join(parts) or "Nothing has been measured on this version yet."
 
 
@@ -38,9 +40,30 @@ def _imputed(found: Record) -> tuple[str, ...]:
         f"{mean['nits']:.3f}",
         f"{mean['forests']:.3f}",
         f"{found['ahead_on']} of {found['columns']}",
-        f"{100 * found['coverage']:.1f} %",
+        banded(found),
         minus(f"{found['nats_per_hidden_entry']:.3f}"),
     )
+
+
+def times(folder: Path) -> list[str]:
+    """Returns a table of how long answers take, and what it is called."""
+    lines = [
+        (model, told, *(f"{1000 * one['seconds']['median']:.0f}" for one in verbs.values()))
+        for record in results.read(folder, "answer-time.json")
+        for model, each in record["results"].items()
+        for told, verbs in each.items()
+    ]
+    head = ("model", "given", "1,000 rows", "a probability", "three quantiles")
+    title = "Milliseconds of an answer with one condition, in the middle of 15 columns:"
+    return [title, table(head, lines)] if lines else []
+
+
+def banded(found: Record) -> str:
+    """Returns the share of values in their bands, with its standard error where it is known."""
+    share = found["coverage"]
+    if "banded" not in found:
+        return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f} ± {100 * math.sqrt(share * (1 - share) / found['banded']):.1f} %"
 
 
 def _classes(found: Record) -> tuple[str, ...]:
@@ -67,6 +90,16 @@ def _pairs(found: Record) -> tuple[str, ...]:
     return (*by_answers, *roles, *to_data, f"{found['two_halves']:.4f}")
 
 
+def _brute(found: Record) -> tuple[str, ...]:
+    return (
+        f"{found['rows']:,}",
+        f"{found['within_3_errors']} of {found['questions']}",
+        f"{found['mean_square']:.2f}",
+        f"{found['worst']:.1f}",
+        minus(f"{found['error']:.1e}"),
+    )
+
+
 Line = Callable[[Record], tuple[str, ...]]
 KINDS: dict[str, tuple[str, tuple[str, ...], Line]] = {
     "boxes": (
@@ -86,6 +119,19 @@ KINDS: dict[str, tuple[str, tuple[str, ...], Line]] = {
         "A class given all other columns, by the joint model and by HistGradientBoosting",
         ("class", "AUC", "AUC, boosting", "log loss", "log loss, boosting"),
         _classes,
+    ),
+    "brute_force": (
+        "Probabilities of ranges given ranges of other columns, for toy densities, beside the "
+        "share of the model's own rows that meet them; misses are in standard errors of both "
+        "together",
+        (
+            "rows",
+            "within 3 errors",
+            "mean square of misses",
+            "greatest miss",
+            "median error of answers",
+        ),
+        _brute,
     ),
     "marginals": (
         "Ten pairs of columns with all others left out, against 10⁶ rows of the joint model: "

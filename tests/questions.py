@@ -4,6 +4,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas
 import torch
 from numpy.typing import NDArray
 
@@ -35,6 +36,14 @@ def mixture(model: NITSDensity) -> NITSDensity:
     found = deepcopy(model)
     found.model_ = Mixture(members, [0.5, 0.3, 0.2]).eval()
     return found
+
+
+def nearly_determined() -> NITSDensity:
+    """Returns a model of four columns, in their order, the last two of which tell the first two."""
+    x, between, a, b = np.random.default_rng(0).standard_normal((4, 1000))
+    last = {"y": x + between + 0.05 * a, "z": x - between + 0.05 * b}
+    table = pandas.DataFrame({"x": x, "between": between, **last})
+    return small(max_steps=200, order="table").fit(table)
 
 
 class Question(NamedTuple):

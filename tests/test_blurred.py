@@ -121,6 +121,12 @@ def test_odd_entries_stand_out(fitted: NITSDensity, table: Any) -> None:
     np.testing.assert_allclose(fitted.outlier_scores(odd), found.sum(1))
 
 
+def test_a_column_that_a_table_lacks_is_named(fitted: NITSDensity, table: Any) -> None:
+    lacking = str(table.columns[1])
+    with pytest.raises(ValueError, match=f"the table must have the column '{lacking}'"):
+        fitted.outlier_scores(table.drop(columns=lacking))
+
+
 def test_a_file_keeps_the_network(fitted: NITSDensity, table: Any, tmp_path: Path) -> None:
     fitted.save(tmp_path / "model.nits")
     loaded = nits.load(tmp_path / "model.nits")

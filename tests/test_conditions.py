@@ -103,6 +103,7 @@ def test_conditions_are_read_as_they_are_written() -> None:
     ("text", "why"),
     [
         ("", "a clause is empty"),
+        ("a > 3,000", "',' is no comparison"),
         ("a > 1 and", "a clause is empty"),
         ("a > 1 or b > 2", "'or' cannot join clauses"),
         ("not a > 1", "'not' cannot join clauses"),
@@ -175,6 +176,11 @@ def test_what_cannot_be_given(model: NITSDensity, told: object, message: str) ->
 def test_what_no_column_can_hold_is_told_with_its_name(model: NITSDensity, told: object) -> None:
     with pytest.raises(TypeError, match=r"^the value given for 'count' must hold "):
         model.given(count=told)
+
+
+def test_a_number_is_no_condition(model: NITSDensity) -> None:
+    with pytest.raises(TypeError, match="given must map columns to their values, or be a text"):
+        model.given(5)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+import polars
 import pytest
 
 from mixed_table import mixed, small
@@ -102,6 +103,23 @@ def test_a_wrong_entry_is_the_most_surprising(model: NITSDensity, table: Any) ->
     assert list(found.likely.columns) == list(table.columns)
     assert abs(found.likely.loc[3, "apart"] - 5) < 1.5
     assert np.abs(found.likely["x"] - rows["y"] / 2).mean() < 0.3
+
+
+def test_entries_are_explained_in_the_form_of_their_table(table: Any) -> None:
+    """A column's type is that of the table that is explained, not of the one that was learned."""
+    times = pandas.Timestamp("2024-01-01") + pandas.to_timedelta(np.arange(60) % 7, unit="D")
+    learned = pandas.DataFrame({"x": np.arange(60) % 5, "at": times})
+    model = small(max_steps=2).fit(learned)
+    asked = polars.DataFrame(learned[:3].to_dict("list"))
+    found = model.explain(asked)
+    assert found.likely.schema == asked.schema
+    with pytest.raises(ValueError, match="must have at least one row to explain, but has none"):
+        model.explain(learned[:0])
+
+
+def test_an_array_needs_names(model: NITSDensity, table: Any) -> None:
+    with pytest.raises(ValueError, match="is an array without names; convert it to a DataFrame"):
+        model.impute(table.to_numpy(object), 1)
 
 
 def test_surprise_has_no_unit(table: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mixed_table import mixed, small
 from nits import NITSDensity
 from nits.tables.questions import cloud, likelihood
-from questions import random_model
+from questions import nearly_determined, random_model
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,15 @@ def test_probabilities(model: NITSDensity, rows: Any) -> None:
         single = model.given(row).probability("rain > 2")
         error = math.hypot(single.error, found.error[k])
         assert abs(single.estimate - found.estimate[k]) < 5 * error + 1e-4
+
+
+def test_events_before_given_values_are_shares_of_draws() -> None:
+    given = pandas.DataFrame({"y": [1.0, -2.0], "z": [0.0, 0.0]})
+    found = nearly_determined().given(given).probability("x > 3")
+    assert found.estimate.shape == found.error.shape == found.ess.shape == (2,)
+    sure = nearly_determined().given(given).probability("x < 3")
+    assert (sure.error < 0.5).all()
+    assert (np.abs(sure.estimate - 1) < 3 * sure.error).all()
 
 
 def test_quantiles_means_and_categories(model: NITSDensity, rows: Any) -> None:
@@ -117,6 +126,10 @@ def test_what_cannot_be_asked(model: NITSDensity, rows: Any) -> None:
         many.mean("size")
     with pytest.raises(ValueError, match="there is no column 'town'"):
         model.given_rows(rows.assign(town=1))
+    with pytest.raises(ValueError, match="column 'city' is categorical, so it has no mean"):
+        many.mean("city")
+    with pytest.raises(ValueError, match="must have at least one row to answer for, but has none"):
+        model.given(rows[:0])
     with pytest.raises(ValueError, match="column 'size' must be given once, but is given twice"):
         model.given_rows(rows, {"size": 3})
 

@@ -1,5 +1,6 @@
 """Questions to a joint model: answers agree with brute force, and are exact where they can be."""
 
+import itertools
 import math
 from copy import deepcopy
 from typing import Any
@@ -17,7 +18,15 @@ from nits.model.steps import Steps
 from nits.tables.questions import cloud, likelihood
 from nits.tables.questions.particles import effective, systematic
 from nits.tables.questions.results import Estimate
-from questions import holds, misses, mixture, question, random_model, shaken
+from questions import (
+    holds,
+    misses,
+    mixture,
+    nearly_determined,
+    question,
+    random_model,
+    shaken,
+)
 
 SEEN = 1 - 1 / 302 / 2
 """What is left by (28) for values that could have been seen in training, of 300 rows: a model's
@@ -156,6 +165,35 @@ def test_bayes_rule_for_a_value_that_comes_later(plane: NITSDensity) -> None:
     x = np.linspace(-6, 6, 8001)
     joint = np.exp(plane.score_samples(pandas.DataFrame({"x": x, "y": 1.0})))
     assert abs(found.estimate - joint[x > 0].sum() / joint.sum()) < 4 * found.error + 2e-3
+
+
+@pytest.fixture(scope="module")
+def narrow() -> NITSDensity:
+    return nearly_determined()
+
+
+def test_an_event_before_given_values_is_a_share_of_draws(narrow: NITSDensity) -> None:
+    """The errors of two densities of y and z do not cancel; draws lie inside or do not."""
+    for event in ("x > 0.3", "x > 0 and between > 0"):
+        found = narrow.given(y=1.0, z=0.0).probability(event)
+        assert 0 < found.error < 0.3
+        assert abs(found.estimate - 1) < 3 * found.error
+
+
+def test_a_rare_event_before_a_given_value_keeps_its_digits(narrow: NITSDensity) -> None:
+    found = narrow.given(y=1.0).probability({"x": (2.2, None)})
+    assert 0 < found.error < 0.5 * found.estimate < 0.01
+
+
+def test_draws_that_go_back_to_one_particle_count_as_one(narrow: NITSDensity) -> None:
+    density = narrow.model_
+    with torch.no_grad():
+        free = cloud.walked(density, narrow.given().query, 0, drawing=True)
+        told = cloud.walked(density, narrow.given(y=1.0, z=0.0).query, 0)
+    assert free.lineages().tolist() == pytest.approx([4096])
+    kept = {int(one) for walk in told.walks for one in walk.ancestor}
+    assert 1 <= float(told.lineages()) <= len(kept)
+    assert float(told.lineages()) < float(told.ess()) / 2
 
 
 # Distributions of one column.
@@ -397,11 +435,41 @@ def test_the_density_of_some_columns_leaves_the_rest_out(plane: NITSDensity) -> 
         plane.given().marginal(["y"]).log_prob(pandas.DataFrame({"x": y}))
 
 
+def test_other_columns_of_a_table_have_no_say_in_a_marginal(model: NITSDensity) -> None:
+    rows = mixed(300).dropna()[:6]
+    some = model.given(city="Oslo", member=True).marginal(["rain", "price"])
+    assert rows["city"].nunique() > 1
+    np.testing.assert_array_equal(some.log_prob(rows), some.log_prob(rows[["rain", "price"]]))
+    own = model.given(city="Oslo").marginal(["rain", "city"])  # city is asked, so it counts
+    assert (np.isfinite(own.log_prob(rows)) == (rows["city"] == "Oslo")).all()
+    np.testing.assert_array_equal(
+        own.log_prob(rows[["rain"]]), model.given(city="Oslo").marginal("rain").log_prob(rows)
+    )
+
+
+def test_a_marginal_names_columns_once(model: NITSDensity) -> None:
+    answer = model.given()
+    assert answer.marginal("rain").columns == answer.marginal(["rain"]).columns == ["rain"]
+    assert answer.marginal(4).columns == ["rain"]
+    with pytest.raises(ValueError, match="columns must name at least one, but there is none"):
+        answer.marginal([])
+    with pytest.raises(ValueError, match="columns must name each once, but have 'rain' twice"):
+        answer.marginal(["rain", 4])
+
+
 def test_pictures(model: NITSDensity) -> None:
     answer = model.given(city="Oslo")
     assert len(answer.plot("member").patches) == 2
     assert answer.plot("rain").get_xlabel() == "rain"
     assert answer.plot("seen").get_ylabel() == "density"
+
+
+def test_times_under_a_picture_do_not_overlap(model: NITSDensity) -> None:
+    ax = model.given().plot("seen")
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+    assert len(boxes) >= 3
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
 
 
 # Some columns, the rest left out.
@@ -448,6 +516,14 @@ def test_a_column_of_times_may_be_given_missing() -> None:
     np.testing.assert_array_equal(model.score_samples(empty), model.score_samples(nowhere))
 
 
+@pytest.mark.parametrize("none", [None, math.nan])
+def test_a_distribution_function_needs_a_value(model: NITSDensity, none: Any) -> None:
+    message = "'rain' must be compared with a value, but with (None|nan); name one"
+    for answer in (model.given(), model.given_rows(mixed(20)[["price"]])):
+        with pytest.raises(ValueError, match=message):
+            answer.cdf("rain", none)
+
+
 def test_categories_without_an_order_have_no_quantiles(model: NITSDensity) -> None:
     told = "column 'city' has categories without an order, so it has no quantiles"
     with pytest.raises(ValueError, match=told):
@@ -462,6 +538,10 @@ def test_an_estimate_shows_the_digits_that_its_error_leaves() -> None:
     )
     assert str(Estimate(1467.36, 12.0, 99.0)) == "1467 ± 12 (effective sample size 99)"
     assert str(Estimate(0.25, 0.0, math.inf)) == "0.25 (exact)"
+    assert (
+        str(Estimate(3.598e-8, 6.8e-10, 99.0)) == "3.598e-08 ± 6.8e-10 (effective sample size 99)"
+    )
+    assert str(Estimate(4000.0, 7e-13, 9.0)) == "4000.00000000000 ± 7e-13 (effective sample size 9)"
     time = np.datetime64("2024-01-01")
     assert str(Estimate(time, 864_000.0, 9.0)) == "2024-01-01 ± 10 days (effective sample size 9)"
     assert str(Estimate(time, 20.0, 9.0)) == "2024-01-01 ± 20 seconds (effective sample size 9)"

@@ -167,6 +167,14 @@ def test_a_classifier_tells_strings_numbers_and_booleans(table: Any) -> None:
         assert {*model.sample(x[:5], 50, random_state=0).ravel().tolist()} <= {*y.tolist()}
 
 
+def test_classes_without_an_order_have_no_quantiles(table: Any) -> None:
+    model = classifier(max_steps=3).fit(table[["a", "b"]], np.where(table["y"] > 0, "yes", "no"))
+    told = "has categories without an order, so it has no quantiles; ask for predict_proba"
+    for asked in (model.predict_quantiles, model.predict_interval):
+        with pytest.raises(ValueError, match=told):
+            asked(table[["a", "b"]][:3])
+
+
 def test_several_classes_at_once_are_lists(table: Any) -> None:
     y = np.stack([np.where(table["y"] > 0, "yes", "no"), table["b"].to_numpy(str)], 1)
     model = classifier().fit(table[["a"]], y)

@@ -38,6 +38,7 @@ class Outliers:
         check_is_fitted(self)
         model = cast("NITSDensity", self)
         frame = checked_frame(model, X, reset=False)
+        model.schema_._refuse_lacking(frame)
         network = model.outliers_
         found = of_frame(model, frame) if network is None else network.scores(model, frame)
         return found if per_column else np.asarray(found.sum(1))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nits import checks
 from nits.chunks import slices
 from nits.engines.engine import Engine
+from nits.printable import listed
 from nits.tables import orders
 from nits.tables.columns import Coded, Column, build, from_dict
 from nits.tables.columns.column import LOWER, UPPER
@@ -139,6 +140,11 @@ class Schema:
 
     def _refuse_lacking(self, frame: Frame) -> None:
         lacking = [name for name in self.names if name not in frame.columns]
+        if lacking and frame.form == "numpy" and len(frame.columns) == len(self.columns):
+            raise ValueError(
+                f"the table must have the columns {listed(self.names)}, but is an array without "
+                "names; convert it to a DataFrame with these columns."
+            )
         if lacking and frame.form == "numpy":
             raise ValueError(
                 f"X has {len(frame.columns)} features, "

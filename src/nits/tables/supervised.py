@@ -18,6 +18,7 @@ from nits.tables.columns.column import Numbers
 from nits.tables.conditional import Conditional
 from nits.tables.estimator import NITSDensity
 from nits.tables.frames import Frame
+from nits.tables.questions.single import refuse_no_quantiles
 from nits.tables.validate import (
     LEAST_ROWS,
     checked_frame,
@@ -134,8 +135,10 @@ class Supervised(BaseEstimator):  # type: ignore[misc]
 
     def predict_quantiles(self, X: Any, levels: Levels = (0.05, 0.5, 0.95)) -> NDArray[Any]:
         """Returns quantiles of y given each row of X, shape (N, L), or (N, K, L) of K targets."""
-        wanted = checked_levels(levels)
-        return self._stacked([law.quantiles(wanted) for law in self._laws(X)])
+        wanted, laws = checked_levels(levels), self._laws(X)
+        for law in laws:
+            refuse_no_quantiles(law.column, "predict_proba")
+        return self._stacked([law.quantiles(wanted) for law in laws])
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Returns the central interval that holds y with a probability, shape (N, 2) or (N, K, 2).

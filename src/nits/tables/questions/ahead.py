@@ -16,7 +16,7 @@ from nits.tables.questions.behind import Behind
 from nits.tables.questions.cloud import Cloud, mean_ratio
 from nits.tables.questions.marginals import Marginal, Pooled
 from nits.tables.questions.results import Estimate, Found
-from nits.tables.questions.single import Numbers, OneColumn, half
+from nits.tables.questions.single import Numbers, OneColumn, half, refuse_no_mean
 
 if TYPE_CHECKING:
     from nits.tables.questions.answer import Answer
@@ -60,7 +60,7 @@ class Ahead(OneColumn):
 
     def mean(self) -> Estimate:
         """Returns the mean: a quadrature where it is exact, else that of the particles' draws."""
-        self.refuse_no_mean()
+        refuse_no_mean(self.column)
         if self.cloud.exact:
             return Estimate(Conditional(self.column, self.law).mean()[0], 0.0, self.ess)
         return Behind(self.answer, self.column, self.cloud, self.i).mean()

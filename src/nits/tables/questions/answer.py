@@ -12,10 +12,10 @@ from torch import Tensor
 
 from nits import checks
 from nits.tables import orders
-from nits.tables.questions import asked, dependence, likelihood, rows
+from nits.tables.questions import asked, dependence, likelihood, rows, shares
 from nits.tables.questions.ahead import Ahead
 from nits.tables.questions.behind import Behind
-from nits.tables.questions.cloud import PARTICLES, members, ratio, walked
+from nits.tables.questions.cloud import PARTICLES, Cloud, members, walked
 from nits.tables.questions.conditions import Conditions
 from nits.tables.questions.dependence import Dependence
 from nits.tables.questions.query import Query
@@ -52,7 +52,7 @@ class Answer:
         checks.positive("particles", particles)
         self.particles, self.seed = particles, seed
         self.query: Query = asked.query(estimator, conditions)
-        self._evidence: tuple[Tensor, Tensor] | None = None
+        self._cloud: Cloud | None = None
 
     def __repr__(self) -> str:
         told = [f"{name} {one}" for name, all_ in self.conditions.items() for one in all_]
@@ -82,25 +82,26 @@ class Answer:
         narrow = asked.narrowed(self.query, told)
         if narrow is None:
             return Estimate(0.0, 0.0, math.inf)
-        whole, _ = self.evidence()
-        part, ess = self._walked(narrow)
-        found, error = ratio(part, whole)
-        exact = part.shape[1] == whole.shape[1] == 1
-        return Estimate(min(float(found), 1.0), float(error), math.inf if exact else float(ess))
+        with torch.no_grad():
+            found = shares.probability(self._whole(), self._walked(narrow), narrow)
+        return Estimate(*(float(field[0]) for field in found))
 
     def evidence(self) -> tuple[Tensor, Tensor]:
         """Returns log-estimates of the probability or density of what is given, shape (1, B).
 
         The second tensor is the effective number of particles, shape (1,).
         """
-        if self._evidence is None:
-            self._evidence = self._walked(self.query)
-        return self._evidence
+        return self._whole().log_evidence(), self._whole().ess()
 
-    def _walked(self, query: Query) -> tuple[Tensor, Tensor]:
+    def _whole(self) -> Cloud:
+        """Returns particles of what is given, the same each time."""
+        if self._cloud is None:
+            self._cloud = self._walked(self.query)
+        return self._cloud
+
+    def _walked(self, query: Query) -> Cloud:
         with torch.no_grad():
-            cloud = walked(self.estimator.model_, query, self.seed, total=self.particles)
-        return cloud.log_evidence(), cloud.ess()
+            return walked(self.estimator.model_, query, self.seed, total=self.particles)
 
     def _refuse_context(self, told: Conditions) -> None:
         for name in told:
@@ -113,9 +114,9 @@ class Answer:
         self, column: str | int, levels: Sequence[float] | float = (0.05, 0.5, 0.95)
     ) -> Found:
         """Returns quantiles of a column's known values, shape (len(levels),)."""
-        shares, found = checked_levels(levels), self._column(column)
+        wanted, found = checked_levels(levels), self._column(column)
         refuse_no_quantiles(found.column)
-        return found.quantiles(shares)
+        return found.quantiles(wanted)
 
     def cdf(self, column: str | int, value: Any) -> Estimate:
         """Returns the probability of a known value of a column at most as large."""
@@ -144,10 +145,16 @@ class Answer:
         """
         return likelihood.log_prob(self, X, None)
 
-    def marginal(self, columns: Sequence[str | int]) -> Marginal:
+    def marginal(self, columns: Sequence[str | int] | str | int) -> Marginal:
         """Returns the distribution of some columns under the conditions, to score and draw."""
-        names = self.estimator.schema_.names
-        return Marginal(self, orders.names_of(columns, names))
+        several = [columns] if isinstance(columns, str | int) else columns
+        found = orders.names_of(several, self.estimator.schema_.names)
+        if not found:
+            raise ValueError("columns must name at least one, but there is none.")
+        twice = [name for k, name in enumerate(found) if name in found[:k]]
+        if twice:
+            raise ValueError(f"columns must name each once, but have {twice[0]!r} twice.")
+        return Marginal(self, found)
 
     def dependence(self, draws: int | None = None, *, given_rest: bool = False) -> Dependence:
         """Returns the mutual information of every pair of columns in nats, from draws.

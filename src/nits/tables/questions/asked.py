@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,11 @@ def gathered(estimator: NITSDensity, given: Told | str | None) -> Conditions:
         raise TypeError(
             f"given must map columns to their values, but is a {type(given).__name__}; pass "
             "{name: value}, or a table to given_rows for one question per row."
+        )
+    if not isinstance(given, str | Mapping | Iterable | None):
+        raise TypeError(
+            f"given must map columns to their values, or be a text, but is {given!r}; "
+            'write {"age": 30} or "age > 30".'
         )
     told = parser.parse(given) if isinstance(given, str) else given
     names = [*estimator.names_, *estimator.context_schema_.names]

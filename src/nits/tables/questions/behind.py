@@ -27,6 +27,7 @@ from nits.tables.questions.single import (
     half,
     in_seconds,
     missing_only,
+    refuse_no_mean,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Behind(OneColumn):
 
     def mean(self) -> Estimate:
         """Returns the weighted mean of the draws, with an error by batches."""
-        self.refuse_no_mean()
+        refuse_no_mean(self.column)
         sums = [self._by_batch(part) for part in (self.weights * self._amounts(), self.weights)]
         found, error = mean_ratio(*sums)
         mean = as_values(self.column, found.numpy())[0]

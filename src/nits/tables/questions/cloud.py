@@ -87,6 +87,23 @@ class Cloud:
         least = torch.minimum(last, (before * sizes).sum(1) / sizes.sum())
         return least * log_weights.shape[1] * log_weights.shape[2]
 
+    def lineages(self) -> Tensor:
+        """Returns the effective number of particles that go back to different ones, shape (R,).
+
+        Of them, other than of `ess`, there are few where resampling has kept few.
+        """
+        log_weights = self.log_weights().flatten(1)
+        weights = (log_weights - log_weights.amax(1, keepdim=True)).exp()
+        start, parts = 0, []
+        for walk in self.walks:
+            rows, batches, size = walk.shape
+            part = weights.reshape(rows, batches, -1)[..., start : start + size].flatten()
+            sums = torch.zeros_like(part).index_add(0, walk.ancestor, part)
+            parts.append(sums.reshape(rows, -1))
+            start += size
+        each = torch.cat(parts, 1)
+        return each.sum(1) ** 2 / (each**2).sum(1)
+
 
 def members(density: Density) -> list[tuple[float, Density]]:
     """Returns the members of a mixture, each of which makes whole rows, or the one density."""

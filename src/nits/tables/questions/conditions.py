@@ -125,6 +125,13 @@ def condition(column: str, given: Any) -> Condition:
     return Value(given)
 
 
+def up_to(column: str, value: Any) -> Range:
+    """Returns the condition that a known value is at most as large as one."""
+    if _none(value):
+        raise ValueError(f"{column!r} must be compared with a value, but with {value}; name one.")
+    return Range(None, value, to_high=True)
+
+
 def _none(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nits.tables import zones
 from nits.tables.columns import Column
 from nits.tables.columns.numeric import Numeric
-from nits.tables.frames import Frame, Values
+from nits.tables.frames import Frame
 from nits.tables.questions import asked
 from nits.tables.questions.cloud import Cloud, members, walked
 from nits.tables.questions.imputation import one as middle
@@ -60,6 +60,8 @@ def explained(estimator: NITSDensity, X: Any, seed: int) -> Explanation:
     frame = zones.read(X)
     schema = estimator.schema_
     schema._refuse_lacking(frame)
+    if not len(frame):
+        raise ValueError("the table must have at least one row to explain, but has none.")
     base = asked.empty(estimator)
     whole = asked.tabled(estimator, base, frame, schema.names)
     surprise, likely = [], {}
@@ -68,7 +70,8 @@ def explained(estimator: NITSDensity, X: Any, seed: int) -> Explanation:
             _some(estimator, whole.take(rows), i, seed) for rows in _chunks(estimator, len(frame))
         ]
         surprise.append(np.concatenate([part[0] for part in parts]))
-        likely[column.name] = _values(column, np.concatenate([part[1] for part in parts]))
+        own, every = frame.columns[column.name], np.ones(len(frame), bool)
+        likely[column.name] = own.replaced(every, np.concatenate([part[1] for part in parts]))
     table = zones.write(Frame(likely, frame.form))
     return Explanation(schema.names, np.stack(surprise, 1), table)
 
@@ -130,8 +133,3 @@ def _surprise(column: Column, own: Numbers, x: Numbers, w: Numbers) -> Numbers:
     half = 0.5 / PARTICLES
     found: Numbers = np.maximum(-np.log((share + half) / (1 + half)), 0.0)
     return found
-
-
-def _values(column: Column, array: NDArray[Any]) -> Values:
-    none = np.zeros(len(array), bool)
-    return Values(array, none, column.dtype, column.facts.levels, column.facts.ordered)

@@ -32,14 +32,14 @@ def log_prob(answer: Answer, X: Any, columns: Sequence[str] | None) -> Found:
     columns: Those that are scored; None for all.
     """
     estimator = answer.estimator
-    frame = _completed(answer, zones.read(X))
     names = estimator.schema_.names if columns is None else list(columns)
+    table = zones.read(X)
+    own = table if columns is None else _only(table, names)
+    frame = _completed(answer, own, len(table))
     for name in names:
-        refuse_lacking(name, frame)
-    told = [
-        n for n in estimator.schema_.names if n in names or answer.query.given[0, _at(answer, n)]
-    ]
-    question = asked.tabled(estimator, answer.query, frame, told)
+        if name not in frame.columns:
+            refuse_lacking(name, table)
+    question = asked.tabled(estimator, answer.query, frame, names)
     inside = _inside(answer, question)
     part, ess = evidence(estimator.model_, question, answer.seed)
     whole, whole_ess = answer.evidence()
@@ -65,17 +65,17 @@ def refuse_lacking(name: str, frame: Frame) -> None:
         )
 
 
-def _at(answer: Answer, name: str) -> int:
-    return answer.estimator.schema_.names.index(name)
+def _only(frame: Frame, names: list[str]) -> Frame:
+    """Returns some columns of a table: what it has of others is not asked about."""
+    return Frame({name: v for name, v in frame.columns.items() if name in names}, frame.form)
 
 
-def _completed(answer: Answer, frame: Frame) -> Frame:
-    """Returns a table with the columns that were given one value, if it lacks them."""
+def _completed(answer: Answer, frame: Frame, n: int) -> Frame:
+    """Returns a table of n rows with the columns that were given one value, if it lacks them."""
     columns = dict(frame.columns)
     for name, told in answer.conditions.items():
         if name in columns or len(told) != 1 or not isinstance(told[0], Value | Missing):
             continue
-        n = len(frame)
         if isinstance(told[0], Missing):
             columns[name] = Values(np.full(n, np.nan), np.ones(n, bool), "float64")
         else:
@@ -108,11 +108,7 @@ def _inside(answer: Answer, question: Query) -> NDArray[np.bool_]:
 
 def evidence(density: Any, query: Query, seed: int) -> tuple[Tensor, Tensor]:
     """Returns log-estimates of each row's density, shape (R, B), and effective sizes, (R,)."""
-    every = members(density)
-    most = min(member.stepped_at_once for _, member in every)
-    exact = all(deterministic(query, member) for _, member in every)
-    size = max(1, most // (len(every) if exact else PARTICLES))
-    parts, sizes = [], []
+    size, parts, sizes = at_once(density, query), [], []
     with torch.no_grad():
         for start in range(0, query.rows, size):
             some = query.take(slice(start, start + size))
@@ -121,3 +117,11 @@ def evidence(density: Any, query: Query, seed: int) -> tuple[Tensor, Tensor]:
             sizes.append(cloud.ess())
     most_batches = max(part.shape[1] for part in parts)
     return torch.cat([part.expand(-1, most_batches) for part in parts]), torch.cat(sizes)
+
+
+def at_once(density: Any, query: Query) -> int:
+    """Returns how many rows can be asked about together."""
+    every = members(density)
+    most = min(member.stepped_at_once for _, member in every)
+    exact = all(deterministic(query, member) for _, member in every)
+    return max(1, most // (len(every) if exact else PARTICLES))

@@ -18,14 +18,15 @@ from nits.tables.conditional import Conditional
 from nits.tables.frames import Frame
 from nits.tables.questions import asked, imputation, rows
 from nits.tables.questions.cloud import Cloud, members, ratio, walked
-from nits.tables.questions.conditions import Conditions, Range, Value, missing
+from nits.tables.questions.conditions import Conditions, Range, Value, missing, up_to
 from nits.tables.questions.laws import Drawn
 from nits.tables.questions.likelihood import PARTICLES, evidence
 from nits.tables.questions.marginals import Marginal, Pooled, weighted
 from nits.tables.questions.particles import systematic
 from nits.tables.questions.query import Query
 from nits.tables.questions.results import Estimate, Found
-from nits.tables.questions.single import listed, missing_only, refuse_no_quantiles
+from nits.tables.questions.shares import of_rows
+from nits.tables.questions.single import listed, missing_only, refuse_no_mean, refuse_no_quantiles
 from nits.tables.validate import checked_levels
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class RowAnswers:
     def __init__(
         self, estimator: NITSDensity, frame: Frame, conditions: Conditions, seed: int = 0
     ) -> None:
+        if not len(frame):
+            raise ValueError("the table must have at least one row to answer for, but has none.")
         self.estimator, self.frame, self.seed = estimator, frame, seed
         self.names = [name for name in estimator.schema_.names if name in frame.columns]
         every = [*estimator.names_, *estimator.context_schema_.names]
@@ -80,15 +83,12 @@ class RowAnswers:
         if narrow is None:
             zero = np.zeros(len(self))
             return Estimate(zero, zero, np.full(len(self), np.inf))
-        whole, _ = evidence(self.estimator.model_, self.query, self.seed)
-        part, ess = evidence(self.estimator.model_, narrow, self.seed)
-        found, error = ratio(part, whole)
-        return Estimate(found.clamp(max=1.0).numpy(), error.numpy(), ess.numpy())
+        return of_rows(self.estimator.model_, self.query, narrow, self.seed)
 
     def cdf(self, column: str | int, value: Any) -> Estimate:
         """Returns the probability of a known value of a column at most as large, given each row."""
         name = self.estimator.schema_.names[self._position(column)]
-        part = self.probability({name: Range(None, value, to_high=True)})
+        part = self.probability({name: up_to(name, value)})
         whole = self.probability({name: Range()})
         if not np.all(whole.estimate):
             raise missing_only(self.query.laws[self._position(column)].column)
@@ -140,6 +140,7 @@ class RowAnswers:
 
     def mean(self, column: str | int) -> Found:
         """Returns the mean of a column's known values given each row, shape (N,)."""
+        refuse_no_mean(self.query.laws[self._position(column)].column)
         return self._middle(column, "mean")
 
     def mode(self, column: str | int) -> Found:

@@ -165,6 +165,8 @@ def assigned(text: str) -> Condition:
 def _between(tokens: list[Token], text: str) -> list[Pair]:
     """Returns the conditions of `low <= column < high`, or with the signs turned."""
     low, first, column, second, high = tokens
+    for mark in (first, second):
+        _refuse_no_comparison(mark, text)
     if first.text[0] != second.text[0] or first.text[0] not in "<>":
         raise _error(text, "two comparisons in a row must point the same way")
     one = _compared(low, first, column, text=text, turned=True)
@@ -184,14 +186,18 @@ def _compared(
 
     turned: Whether the column is on the right; by default as it looks.
     """
-    if mark.text not in FLIPPED:
-        raise _error(text, f"{mark.text!r} is no comparison")
+    _refuse_no_comparison(mark, text)
     if turned is None:
         turned = right.kind == "name" or (left.kind == "quoted" or _numeric(left))
     sign = FLIPPED[mark.text] if turned else mark.text
     column, value = (right, left) if turned else (left, right)
     word = value.kind == "word" and value.text == "missing"
     return column.text, _of_sign(sign, missing if word else value.text)
+
+
+def _refuse_no_comparison(mark: Token, text: str) -> None:
+    if mark.text not in FLIPPED:
+        raise _error(text, f"{mark.text!r} is no comparison")
 
 
 def _numeric(token: Token) -> bool:

@@ -49,6 +49,8 @@ class Walk:
     member: Which of several networks each belongs to; None of a lone density.
     log_weights: Shape (R, B, size), in float64.
     effective: The least effective share of the particles on the way, shape (R, B).
+    ancestor: Which particle of the start each goes back to; those that go back to the same one have
+        the same values up to where they were resampled.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Walk:
         self.u = points(shape, len(self.order), density.like, generator)
         self.log_weights = torch.zeros(shape, dtype=torch.float64)
         self.effective = torch.ones(shape.rows, shape.batches, dtype=torch.float64)
+        self.ancestor = torch.arange(shape.total)
         self.fed: list[Drawn] = []
         self.proposed_to = self._proposed_to()
         self.steps, self.proposal = self._started()
@@ -198,7 +201,7 @@ class Walk:
     def select(self, index: Tensor) -> None:
         """Goes on with some of the particles, in their order: the density is fed them anew."""
         fed = [Drawn(*(part[index] for part in drawn)) for drawn in self.fed]
-        self.row = self.row[index]
+        self.row, self.ancestor = self.row[index], self.ancestor[index]
         self.member = None if self.member is None else self.member[index]
         self.fed = []
         self.steps, self.proposal = self._started()

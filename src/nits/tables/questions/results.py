@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 DAY = 86_400
 """Seconds."""
 
+DIGITS = 15
+"""Digits that a float has."""
+
+SMALL = 1e-4
+"""Below it an estimate is written with an exponent."""
+
 
 class Estimate(NamedTuple):
     """A number, or one for each row of a table.
@@ -43,8 +49,13 @@ class Estimate(NamedTuple):
             return f"{self.estimate} ± {days if self.error > DAY else seconds}"
         if not self.error or not math.isfinite(self.error):
             return f"{self.estimate} ± {self.error:.2g}"
-        digits = max(0, 1 - math.floor(math.log10(self.error)))
-        return f"{float(self.estimate):.{digits}f} ± {self.error:.2g}"
+        size = abs(float(self.estimate))
+        if 0 < size < SMALL:
+            digits = max(1, 1 + math.floor(math.log10(size)) - math.floor(math.log10(self.error)))
+            return f"{float(self.estimate):.{min(digits, DIGITS)}e} ± {self.error:.2g}"
+        whole = math.floor(math.log10(size)) + 1 if size else 0
+        digits = min(1 - math.floor(math.log10(self.error)), DIGITS - whole)
+        return f"{float(self.estimate):.{max(digits, 0)}f} ± {self.error:.2g}"
 
 
 class Found(np.ndarray):

@@ -18,7 +18,7 @@ from nits.tables.columns.first import First, Levels
 from nits.tables.columns.listed import Listed
 from nits.tables.columns.numeric import Numeric
 from nits.tables.questions.cloud import Cloud, mean_ratio
-from nits.tables.questions.conditions import Range
+from nits.tables.questions.conditions import Range, up_to
 from nits.tables.questions.results import Estimate, Found, Probabilities
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class OneColumn(ABC):
     def cdf(self, value: Any) -> Estimate:
         """Returns the probability of a known value at most as large."""
         name = self.column.name
-        part = self.answer.probability({name: Range(None, value, to_high=True)})
+        part = self.answer.probability({name: up_to(name, value)})
         whole = self.answer.probability({name: Range()})
         if not whole.estimate:
             raise missing_only(self.column)
@@ -95,31 +95,37 @@ class OneColumn(ABC):
     @property
     def unordered(self) -> bool:
         """Whether the values are no amounts."""
-        return (
-            not isinstance(self.column, Numeric | First)
-            or isinstance(self.column, Levels)
-            or self.column.facts.ordered
-        )
+        return no_amounts(self.column)
 
     @property
     def by_level(self) -> bool:
         """Whether the values are few enough to be listed."""
         return self.unordered or isinstance(self.column, Listed)
 
-    def refuse_no_mean(self) -> None:
-        """Refuses categories."""
-        if self.unordered:
-            raise ValueError(f"column {self.column.name!r} is categorical, so it has no mean.")
+
+def no_amounts(column: Column) -> bool:
+    """Returns whether the values of a column are no amounts."""
+    return (
+        not isinstance(column, Numeric | First)
+        or isinstance(column, Levels)
+        or column.facts.ordered
+    )
 
 
-def refuse_no_quantiles(column: Column) -> None:
-    """Refuses categories that have no order."""
+def refuse_no_mean(column: Column) -> None:
+    """Refuses categories."""
+    if no_amounts(column):
+        raise ValueError(f"column {column.name!r} is categorical, so it has no mean.")
+
+
+def refuse_no_quantiles(column: Column, instead: str = "proba or mode") -> None:
+    """Refuses categories that have no order, and says what to ask for instead."""
     levels = getattr(column, "levels", ())
     if column.facts.ordered or not levels or not isinstance(levels[0], str | bool):
         return
     raise ValueError(
         f"column {column.name!r} has categories without an order, so it has no quantiles; ask for "
-        "proba or mode."
+        f"{instead}."
     )
 
 

@@ -14,8 +14,9 @@ from nits.tables.frames import Frame
 from nits.tables.questions import likelihood
 from nits.tables.questions.cloud import Cloud, mean_ratio, walked
 from nits.tables.questions.conditions import Range
-from nits.tables.questions.events import Event, event, known
+from nits.tables.questions.events import event, known
 from nits.tables.questions.results import Estimate, Found
+from nits.tables.questions.shares import inside
 from nits.tables.questions.single import missing_only
 
 if TYPE_CHECKING:
@@ -57,19 +58,17 @@ class Marginal:
         with torch.no_grad():
             cloud = self._cloud(places)
             weights = _weights(cloud)
-            inside = torch.ones(len(frame), *weights.shape, dtype=torch.bool)
+            below = torch.ones(len(frame), *weights.shape, dtype=torch.bool)
             for name, i in zip(self.columns, places, strict=True):
                 column, values = self.answer.query.laws[i].column, frame.columns[name]
                 drawn = [part[0] for part in cloud.column(i)]
-                weights = weights * _inside(known(column), *drawn)
+                weights = weights * inside(known(column), *drawn)
                 if not bool(weights.sum()):
                     raise missing_only(column)
                 for k in range(len(frame)):
                     upper = Range(None, values.array[k], to_high=True)
-                    inside[k] &= _inside(event(column, [upper]), *drawn)
-        found, error = mean_ratio(
-            (weights * inside).sum(-1), weights.sum(-1).expand(len(frame), -1)
-        )
+                    below[k] &= inside(event(column, [upper]), *drawn)
+        found, error = mean_ratio((weights * below).sum(-1), weights.sum(-1).expand(len(frame), -1))
         ess = np.full(len(frame), float(cloud.ess()[0]))
         return Estimate(found.numpy(), error.numpy(), ess)
 
@@ -87,16 +86,3 @@ def _weights(cloud: Cloud) -> Tensor:
     """Returns the particles' weights up to a factor, shape (B, Σ size)."""
     log_weights = cloud.log_weights()[0]
     return (log_weights - log_weights.amax()).exp()
-
-
-def _inside(asked: Event, numbers: Tensor, tails: Tensor) -> Tensor:
-    """Returns which draws lie in an event, of their shape."""
-    body = torch.isnan(tails)
-    found = torch.zeros_like(body)
-    for low, high in asked.numbers:
-        found |= body & (numbers > low) & (numbers <= high)
-    for side, part in ((-1, asked.lower), (1, asked.upper)):
-        for low, high in part:
-            share = side * tails
-            found |= ~body & (share > low) & (share <= high)
-    return found
