@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from mix import mixture_score
+from mix import member_scores, members, mixture_score
 from results import RESULTS, ROOT, Record
-from scores import nats, scaled
+from scores import nats
 
 from nits import datasets
 
@@ -20,11 +20,14 @@ TOLERANCE = 1e-4
 """Nats by which the mean may differ: rounding on another processor, no more."""
 
 
-def compared(record: Record) -> tuple[float, float]:
+def compared(record: Record, results: Path) -> tuple[float, float]:
     """Returns the recorded and the newly measured test nats of the rows inside the support."""
-    kept = record["weights"] if isinstance(record["weights"], list) else [record["weights"]]
-    split, shift = scaled(datasets.load(record["dataset"]))
-    again = nats(mixture_score([ROOT / name for name in kept], split.test) + shift)
+    several = isinstance(record["weights"], list)
+    paths = [ROOT / name for name in (record["weights"] if several else [record["weights"]])]
+    runs = members(record["dataset"], paths, results) if several else [record]
+    split, pairs = datasets.load(record["dataset"]), zip(runs, paths, strict=True)
+    parts = [member_scores(run, path, split, "test") for run, path in pairs]
+    again = nats(mixture_score(parts, record.get("shares", [1 / len(paths)] * len(paths))))
     before = record["test_rows_outside"]
     if again["rows_outside"] != before:
         raise ValueError(
@@ -44,7 +47,7 @@ def main(argv: list[str] | None = None, results: Path = RESULTS) -> int:
         if "weights" not in record:
             continue
         try:
-            before, now = compared(record)
+            before, now = compared(record, results)
         except (ValueError, OSError) as error:
             print(f"error: {path.name}: {error}", file=sys.stderr)
             return 2

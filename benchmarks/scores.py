@@ -82,8 +82,13 @@ def finite(value: float) -> float | None:
 def held_out(log_prob: Callable[[Points], Values], split: Split, shift: float) -> Record:
     """Returns the figures of validation and test rows, under names that say which; see `scaled`."""
     parts = {"validation": split.validation, "test": split.test}
+    return named({part: log_prob(rows) + shift for part, rows in parts.items()})
+
+
+def named(parts: dict[str, Values]) -> Record:
+    """Returns the figures of each part's rows, under names that say which."""
     return {
         f"{part}_{name}": value
-        for part, rows in parts.items()
-        for name, value in nats(log_prob(rows) + shift).items()
+        for part, values in parts.items()
+        for name, value in nats(values).items()
     }

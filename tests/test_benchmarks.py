@@ -144,9 +144,18 @@ def test_a_mixture_is_scored_from_its_members(
         parameter.data.mul_(0.9)
     nits.save(model, other)
     second = fitted.score(model.log_prob, split.test)
-    found = mix.mixture_score([path, other], split.test)
+    parts = [mix.member_scores({"settings": {}}, one, split, "test") for one in (path, other)]
+    found = mix.mixture_score(parts, [0.5, 0.5])
     np.testing.assert_allclose(found, np.logaddexp(first, second) - math.log(2), atol=1e-9)
     assert found[0] == -math.inf
+    unequal = mix.mixture_score(parts, [0.9, 0.1])
+    one, two = (np.exp(scores[1:]) for scores in (first, second))
+    np.testing.assert_allclose(unequal[1:], np.log(0.9 * one + 0.1 * two))
+    kept = tmp_path / "scores"
+    before = mix.kept_scores({"settings": {}}, path, split, "validation", kept)
+    path.unlink()
+    again = mix.kept_scores({"settings": {}}, path, split, "validation", kept)
+    np.testing.assert_array_equal(again, before)
 
 
 def test_members_trained_at_once_take_the_minutes_of_the_longest() -> None:
@@ -249,6 +258,19 @@ def test_patches_go_through_windows_and_are_gone_on_with(tmp_path: Path) -> None
     again = ours.fit(split, chosen, 0.5, 0)
     assert made.epochs == again.epochs == pytest.approx(2, abs=0.1)
     np.testing.assert_array_equal(made.log_prob(split.test), again.log_prob(split.test))
+
+
+def test_scores_in_bfloat16_are_those_of_a_network_that_rounds() -> None:
+    x = rows(400, 0, 64)
+    x = (x - x.mean(1, keepdims=True))[:, :-1]
+    split = Split("patches", x[:300], x[300:350], x[350:], tuple(map(str, range(63))))
+    own = {"pnn": [3], "hidden": 64, "blocks": 1, "epochs": 2, "batch_size": 32}
+    made = ours.fit(split, {**models.settings("bsds300", "nits-window"), **own}, 0.5, 0)
+    exact = made.log_prob(split.test)
+    low = run.lowered(made.log_prob, "bfloat16")(split.test)
+    assert 0 < np.abs(low - exact).max() < 0.5
+    told = run.rounding(made, "bfloat16", split.test)
+    assert told["ahead_of_float32"] == pytest.approx((low - exact).mean())
 
 
 def test_columns_that_are_turned_have_one_scale() -> None:
