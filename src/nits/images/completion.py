@@ -17,7 +17,7 @@ from torch import Tensor
 from nits.images.dequantized import Dequantized, DequantizedSteps
 from nits.model.density import Density
 from nits.model.steps import HeadSteps, Steps
-from nits.weights import Branching
+from nits.weights.weight_model import Branching
 
 EVEN = 0.5
 """The effective share of particles below which they are resampled."""

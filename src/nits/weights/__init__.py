@@ -15,11 +15,10 @@ from nits.weights.heard import Heard
 from nits.weights.image_sizes import SIZES
 from nits.weights.independent import Independent
 from nits.weights.masked_mlp import MaskedMLP
-from nits.weights.weight_model import Branching, Replay, Stepper, WeightModel
+from nits.weights.weight_model import Replay, Stepper, WeightModel
 
 __all__ = [
     "SIZES",
-    "Branching",
     "CausalConv",
     "CausalWindow",
     "Clusters",
