@@ -22,7 +22,7 @@ import numpy as np
 from models.fitted import Points, Values, score
 from results import RESULTS, ROOT, Record, circumstances, read, write
 from run import lowered, name_of
-from scores import named, scaled
+from scores import file_of, named, scaled
 
 import nits
 from nits import datasets
@@ -50,7 +50,7 @@ def kept_scores(run: Record, path: Path, split: Split, part: str, folder: Path |
     """Returns the same, from a folder if it has them; else they are kept there."""
     if folder is None:
         return member_scores(run, path, split, part)
-    place = folder / f"{path.stem}-{part}.npy"
+    place = file_of(folder, path.stem, part)
     if not place.exists():
         folder.mkdir(parents=True, exist_ok=True)
         np.save(place, member_scores(run, path, split, part))

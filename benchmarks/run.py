@@ -51,6 +51,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--start", type=Path, help="weights of an earlier run of ours, whose minutes count as well")
     add("--checkpoint", type=Path, help="file to go on with if the run was stopped")
     add("--save", type=Path, help="safetensors file for the weights of a model of ours")
+    add("--scores", type=Path, metavar="FOLDER", help="keep the scores there, for mix.py")
     add("--half", action="store_true", help="save in float16 and report what that scores")
     args = parser.parse_args(argv)
     if not args.minutes > 0:
@@ -61,6 +62,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         parser.error(f"--start is of our models, not of {args.model}.")
     if args.checkpoint and args.model not in models.ALL_OURS:
         parser.error(f"--checkpoint is of our models, not of {args.model}.")
+    if args.scores and not args.save:
+        parser.error("--scores are of weights that are kept, but there is no --save.")
     if args.half and not args.save:
         parser.error("--half says how to save, but there is no --save.")
     return args
@@ -128,6 +131,9 @@ def trained(args: argparse.Namespace, split: Split, results: Path) -> Record:
     if (low := settings.get("scored_in")) is not None:
         saved["rounding"] = rounding(fitted, low, split.validation)
         fitted.log_prob = lowered(fitted.log_prob, low)
+    figures = held_out(
+        fitted.log_prob, split, shift, args.save.stem if args.save else "", args.scores
+    )
     history = [{"seconds": s, "validation_nats": finite(v + shift)} for s, v in fitted.history]
     return {
         **about,
@@ -146,7 +152,7 @@ def trained(args: argparse.Namespace, split: Split, results: Path) -> Record:
         "training_seconds": fitted.seconds,
         "chosen": fitted.chosen,
         "shift": shift,
-        **held_out(fitted.log_prob, split, shift),
+        **figures,
         **saved,
         "history": history,
     }

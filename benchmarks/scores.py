@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from models.fitted import Points, Values
@@ -79,10 +80,29 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def held_out(log_prob: Callable[[Points], Values], split: Split, shift: float) -> Record:
-    """Returns the figures of validation and test rows, under names that say which; see `scaled`."""
+def held_out(
+    log_prob: Callable[[Points], Values],
+    split: Split,
+    shift: float,
+    name: str = "",
+    folder: Path | None = None,
+) -> Record:
+    """Returns the figures of validation and test rows, under names that say which; see `scaled`.
+
+    name, folder: Of the files in which the nats of all rows are kept, if any.
+    """
     parts = {"validation": split.validation, "test": split.test}
-    return named({part: log_prob(rows) + shift for part, rows in parts.items()})
+    found = {part: log_prob(rows) + shift for part, rows in parts.items()}
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for part, values in found.items():
+            np.save(file_of(folder, name, part), values)
+    return named(found)
+
+
+def file_of(folder: Path, name: str, part: str) -> Path:
+    """Returns the file of the nats of a part's rows, by the name of the weights."""
+    return folder / f"{name}-{part}.npy"
 
 
 def named(parts: dict[str, Values]) -> Record:

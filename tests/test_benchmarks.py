@@ -158,6 +158,14 @@ def test_a_mixture_is_scored_from_its_members(
     np.testing.assert_array_equal(again, before)
 
 
+def test_scores_of_a_run_are_kept_for_mixtures(split: Split, tmp_path: Path) -> None:
+    told = scores.held_out(lambda x: x[:, 0].astype(float), split, 1.5, "weights", tmp_path)
+    found = mix.kept_scores({}, Path("weights.safetensors"), split, "test", tmp_path)
+    np.testing.assert_allclose(found, split.test[:, 0] + 1.5)
+    assert told["test_nats_inside"] == pytest.approx(found[np.isfinite(found)].mean())
+    assert (tmp_path / "weights-validation.npy").exists()
+
+
 def test_members_trained_at_once_take_the_minutes_of_the_longest() -> None:
     hardware = {"threads": 1, "cores": 2}
     first = {"minutes": 10.0, "date": "2026-11-16T21:00:00+00:00", "hardware": hardware}
