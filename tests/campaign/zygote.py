@@ -198,6 +198,13 @@ def _main(ask: dict[str, Any]) -> int:
         return main(ask["argv"])
     except SystemExit as stop:
         return int(stop.code or 0)
+    except KeyboardInterrupt as error:
+        files = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
+        if main.__code__.co_filename in files:
+            raise
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the command had not begun
+        os.kill(os.getpid(), signal.SIGINT)
+        raise
 
 
 def _preloaded() -> Any:
