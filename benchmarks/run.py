@@ -12,6 +12,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -116,6 +117,14 @@ def rounding(fitted: Fitted, precision: str, rows: Points) -> Record:
     return {"ahead_of_float32": float(ahead.mean()), "two_standard_errors": error}
 
 
+def spread(rows: Points, most: int) -> Points:
+    """Returns at most so many rows, evenly spread."""
+    if len(rows) <= most:
+        return rows
+    found: Points = rows[np.linspace(0, len(rows) - 1, most).round().astype(int)]
+    return found
+
+
 def trained(args: argparse.Namespace, split: Split, results: Path) -> Record:
     """Trains, scores, and returns everything there is to say."""
     settings = models.settings(args.dataset, args.model, args.settings)
@@ -131,6 +140,10 @@ def trained(args: argparse.Namespace, split: Split, results: Path) -> Record:
     if (low := settings.get("scored_in")) is not None:
         saved["rounding"] = rounding(fitted, low, split.validation)
         fitted.log_prob = lowered(fitted.log_prob, low)
+    if (most := settings.get("scored_rows")) is not None:
+        split = replace(
+            split, validation=spread(split.validation, most // 4), test=spread(split.test, most)
+        )
     figures = held_out(
         fitted.log_prob, split, shift, args.save.stem if args.save else "", args.scores
     )

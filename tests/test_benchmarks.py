@@ -166,6 +166,14 @@ def test_scores_of_a_run_are_kept_for_mixtures(split: Split, tmp_path: Path) -> 
     assert (tmp_path / "weights-validation.npy").exists()
 
 
+def test_some_rows_are_spread_over_all() -> None:
+    x = rows(1000, 0)
+    some = run.spread(x, 100)
+    assert len(some) == 100
+    np.testing.assert_array_equal(some[[0, -1]], x[[0, -1]])
+    assert run.spread(x, 1000) is x
+
+
 def test_members_trained_at_once_take_the_minutes_of_the_longest() -> None:
     hardware = {"threads": 1, "cores": 2}
     first = {"minutes": 10.0, "date": "2026-11-16T21:00:00+00:00", "hardware": hardware}
