@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +18,7 @@ from mixed_table import small
 from nits import NITS, NITSDensity
 from nits.heads import Categorical, Continuous, Inflated, Integer
 from nits.tables.columns import Categories, Codes, Gridded, Ordered, Real
-from nits.tables.columns.column import LOWER, UPPER
+from nits.tables.columns.column import LOWER, UPPER, Facts, facts_of
 from nits.tables.frames import Values
 
 N = 400
@@ -500,3 +501,11 @@ def test_a_new_category_is_as_likely_as_those_that_occurred_once() -> None:
     assert the(model).unseen == pytest.approx(share, rel=0.01)
     plain = NITSDensity(max_steps=2, random_state=0).fit(table[["b"]])
     assert the(plain).unseen == pytest.approx(1 / 3002)
+
+
+@pytest.mark.parametrize(("name", "count"), [("columns", 0), ("rows", -1), ("singles", 0.5)])
+def test_counts_of_a_file_must_be_counts(name: str, count: float) -> None:
+    record = asdict(Facts("a", "int64", 10))
+    assert facts_of(record) == Facts("a", "int64", 10)
+    with pytest.raises(ValueError, match=f"^{name} of a column must be at least "):
+        facts_of({**record, name: count})
