@@ -503,8 +503,8 @@ def test_a_new_category_is_as_likely_as_those_that_occurred_once() -> None:
     assert the(plain).unseen == pytest.approx(1 / 3002)
 
 
-@pytest.mark.parametrize(("name", "count"), [("columns", 0), ("rows", -1), ("singles", 0.5)])
-def test_counts_of_a_file_must_be_counts(name: str, count: float) -> None:
+@pytest.mark.parametrize(("name", "count"), [("columns", 0), ("rows", -1), ("singles", -3)])
+def test_counts_of_a_file_must_be_counts(name: str, count: int) -> None:
     record = asdict(Facts("a", "int64", 10))
     assert facts_of(record) == Facts("a", "int64", 10)
     with pytest.raises(ValueError, match=f"^{name} of a column must be at least "):

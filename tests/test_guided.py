@@ -152,3 +152,9 @@ def test_few_rows_and_missing_ones_are_no_trouble() -> None:
     model = linear(heads_of_all_kinds())
     model.start_from(x)
     assert model.log_prob(x).isfinite().all()
+
+
+def test_the_model_inside_reads_what_is_heard() -> None:
+    net = Independent([1], [6], context=2)
+    with pytest.raises(ValueError, match="heard must name the 2 features that the model reads"):
+        Guided(net, [Continuous(hidden=(2,))], context=3, heard=[0])

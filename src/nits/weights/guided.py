@@ -76,6 +76,11 @@ class Guided(WeightModel):
         self.model = model
         self.straight = list(range(self.context)) if straight is None else list(straight)
         self.heard = list(range(self.context)) if heard is None else list(heard)
+        if model.context != len(self.heard):
+            raise ValueError(
+                f"heard must name the {model.context} features that the model reads, but names "
+                f"{len(self.heard)}; name as many."
+            )
         self.sampled_at_once = model.sampled_at_once
         flags = [_read_by_lines(head) for head in heads]
         self.before = [0, *accumulate(int(flag.sum()) for flag in flags)]
