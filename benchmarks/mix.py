@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from models.fitted import Points, Values, score
 from results import RESULTS, ROOT, Record, circumstances, read, write
-from run import lowered, name_of
+from run import lowered, name_of, spread
 from scores import file_of, named, scaled
 
 import nits
@@ -43,7 +43,10 @@ def member_scores(run: Record, path: Path, split: Split, part: str) -> Values:
     log_prob: Callable[[Points], Values] = partial(score, nits.load(path).log_prob)
     if (low := settings.get("scored_in")) is not None:
         log_prob = lowered(log_prob, low)
-    return log_prob(getattr(split, part)) + shift
+    rows = getattr(split, part)
+    if (most := settings.get("scored_rows")) is not None:
+        rows = spread(rows, most if part == "test" else most // 4)
+    return log_prob(rows) + shift
 
 
 def kept_scores(run: Record, path: Path, split: Split, part: str, folder: Path | None) -> Values:

@@ -27,7 +27,7 @@ from suite_page import suite_tables
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 OURS = "nits-mlp"
 ALL_OURS = (OURS, "nits-conv", "nits-window", "nits-mixture")
-RACED = ("two-core", "hours", "again", "mixture", "rivals", "schedule-free")
+RACED = ("two-core", "again", "mixture", "rivals", "schedule-free")
 """Settings of runs that the short table is about: benchmarks/README.md has all."""
 
 PUBLISHED_ON = ("power", "gas", "hepmass", "miniboone", "bsds300")
@@ -79,7 +79,9 @@ def nats_of(run: Record) -> str:
     if value is None or error is None:
         return "not finite"
     outside = run["test_rows_outside"], run["test_rows"]
-    return with_rows_outside(f"{value:.3f} ± {error:.3f}", *outside)
+    some = run.get("settings", {}).get("scored_rows")  # fewer than there are
+    of = f" (of {some:,} rows)" if some else ""
+    return with_rows_outside(f"{value:.3f} ± {error:.3f}{of}", *outside)
 
 
 def full_table(folder: Path) -> str:
