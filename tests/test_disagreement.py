@@ -10,6 +10,7 @@ from nits.tables.disagreement import Fold
 from nits.training.rows import Rows
 
 MOVED = torch.tensor([True, True])
+REAL = torch.tensor([False, False])
 
 
 def logistic(centre: torch.Tensor) -> NITS:
@@ -39,18 +40,32 @@ def rows() -> Rows:
 
 @pytest.mark.parametrize("apart", [0.0, 0.2, 0.4])
 def test_the_ratio_is_that_of_the_variances(apart: float) -> None:
-    found = disagreement.ratio(rows(), folds(60, 4, 0.2, apart), MOVED)
+    found = disagreement.ratio(rows(), folds(60, 4, 0.2, apart), MOVED, REAL)
     assert found == pytest.approx((apart / 0.2) ** 2, rel=0.3, abs=0.15)
 
 
+def test_points_of_a_grid_are_on_it() -> None:
+    some = folds(2, 2, 0.2, 0.2)
+    x, context = disagreement._between(rows(), some, MOVED, torch.tensor([True, False]))
+    assert context is None
+    assert torch.equal(x[:, 0], x[:, 0].round())
+    assert not torch.equal(x[:, 1], x[:, 1].round())
+
+
 def test_one_fold_or_one_network_of_each_tells_nothing() -> None:
-    assert disagreement.ratio(rows(), folds(1, 4, 0.2, 0.2), MOVED) == 0.0
-    assert disagreement.ratio(rows(), folds(4, 1, 0.2, 0.2), MOVED) == 0.0
-    assert disagreement.ratio(rows(), [], MOVED) == 0.0
+    assert disagreement.ratio(rows(), folds(1, 4, 0.2, 0.2), MOVED, REAL) == 0.0
+    assert disagreement.ratio(rows(), folds(4, 1, 0.2, 0.2), MOVED, REAL) == 0.0
+    assert disagreement.ratio(rows(), [], MOVED, REAL) == 0.0
+
+
+def test_columns_of_which_none_moves_tell_nothing() -> None:
+    assert (
+        disagreement.ratio(rows(), folds(4, 4, 0.2, 0.2), torch.tensor([False, False]), REAL) == 0.0
+    )
 
 
 def test_networks_that_are_alike_within_folds_have_the_greatest_ratio() -> None:
-    found = disagreement.ratio(rows(), folds(10, 3, 1e-4, 0.5), MOVED)
+    found = disagreement.ratio(rows(), folds(10, 3, 1e-4, 0.5), MOVED, REAL)
     assert found == disagreement.MOST
 
 
@@ -59,7 +74,7 @@ def test_columns_that_do_not_move_do_not_count() -> None:
     some = folds(30, 4, 0.2, 0.2)
     far = [logistic(torch.tensor([0.0, 40.0])) for _ in range(4)]
     every = [*some, some[0]._replace(members=far)]
-    plain = disagreement.ratio(rows(), [*some, some[0]], torch.tensor([True, False]))
-    found = disagreement.ratio(rows(), every, torch.tensor([True, False]))
+    plain = disagreement.ratio(rows(), [*some, some[0]], torch.tensor([True, False]), REAL)
+    found = disagreement.ratio(rows(), every, torch.tensor([True, False]), REAL)
     assert found < 3 * plain + 1
-    assert disagreement.ratio(rows(), every, MOVED) > 2 * found
+    assert disagreement.ratio(rows(), every, MOVED, REAL) > 2 * found

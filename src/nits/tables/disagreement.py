@@ -40,15 +40,19 @@ class Fold(NamedTuple):
     held_out: torch.Tensor
 
 
-def ratio(rows: Rows, folds: Sequence[Fold], moved: torch.Tensor) -> float:
+Between = tuple[torch.Tensor, torch.Tensor]
+"""Which columns are between two rows, and which of them have whole numbers only, shape (D,)."""
+
+
+def ratio(rows: Rows, folds: Sequence[Fold], moved: torch.Tensor, whole: torch.Tensor) -> float:
     """Returns φ of equation (49), over all columns; 0 if fewer than two folds have several.
 
-    moved: Which columns are between two rows and not those of one, shape (D,).
+    moved, whole: See `Between`.
     """
     folds = [fold for fold in folds if len(fold.members) > 1]
     if len(folds) < 2:
         return 0.0
-    x, context = _between(rows, folds, moved)
+    x, context = _between(rows, folds, moved, whole)
     with torch.no_grad():
         own, means, few = [], [], []
         for fold in folds:
@@ -58,7 +62,9 @@ def ratio(rows: Rows, folds: Sequence[Fold], moved: torch.Tensor) -> float:
             means.append((w * z).sum(0))
             few.append(float(w.square().sum()))
             own.append((w * (z - means[-1]).square()).sum(0) / (1 - few[-1]))
-    curved = moved & torch.isfinite(means[0]).all(0)
+    curved = moved & torch.stack([torch.isfinite(mean).all(0) for mean in means]).all(0)
+    if not bool(curved.any()):
+        return 0.0
     b = float(torch.stack(own)[..., curved].mean())
     between = float(torch.stack(means)[..., curved].var(0).mean())
     f = between - b * sum(few) / len(few)
@@ -66,7 +72,7 @@ def ratio(rows: Rows, folds: Sequence[Fold], moved: torch.Tensor) -> float:
 
 
 def _between(
-    rows: Rows, folds: Sequence[Fold], moved: torch.Tensor
+    rows: Rows, folds: Sequence[Fold], moved: torch.Tensor, whole: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Returns points between two held-out rows, and their contexts."""
     source = torch.Generator().manual_seed(0)
@@ -77,6 +83,7 @@ def _between(
     )
     part = torch.rand(POINTS, 1, generator=source).to(first.x)
     x = torch.where(moved, torch.lerp(first.x, second.x, part), first.x)
+    x = torch.where(whole, x.round(), x)
     if first.context is None or second.context is None:
         return x, None
     return x, torch.lerp(first.context, second.context, part)

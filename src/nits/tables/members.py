@@ -30,6 +30,7 @@ from nits.tables import (
     sharing,
     tempering,
 )
+from nits.tables.columns import Real
 from nits.tables.columns.numeric import Numeric
 from nits.tables.defaults import Plan
 from nits.tables.extremes import Extremes, extremes
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 ANOTHER = 0.05
 """Nats per row that a sort must add to learn from further folds: about what another network of one
 of the other sorts adds."""
-
 
 ROWS = "rows"
 """The name of a mixture of whole rows."""
@@ -190,10 +190,12 @@ def _curves(
     trained = [task for task, result in done if result.history is not None]
     shares = [told.shares[task.sort] / _alike(task, done) for task in trained]
     shares += [told.shares.get(sort, 0.0) for sort in networks.SIMPLE]
-    return calibration.found(parts, weight, shares, _apart(rows, done, told, torch.tensor(curved)))
+    whole = torch.tensor([not isinstance(column, Real) for column in sketch.columns])
+    apart = _apart(rows, done, told, (torch.tensor(curved), whole))
+    return calibration.found(parts, weight, shares, apart)
 
 
-def _apart(rows: Rows, done: Done, told: Judged, moved: torch.Tensor) -> float:
+def _apart(rows: Rows, done: Done, told: Judged, between: disagreement.Between) -> float:
     """Returns how much more networks of different folds disagree than those of one."""
     every = []
     for here in _folds(done):
@@ -201,7 +203,7 @@ def _apart(rows: Rows, done: Done, told: Judged, moved: torch.Tensor) -> float:
         shares = [told.shares[task.sort] / _alike(task, here) for task, _ in networks_]
         members = [result.density for _, result in networks_]
         every.append(disagreement.Fold(members, shares, here[0][0].held_out))
-    return disagreement.ratio(rows, every, moved)
+    return disagreement.ratio(rows, every, *between)
 
 
 def _mixture(here: Done, shares: list[float], way: tempering.Found | None) -> Mixture:
